@@ -631,3 +631,5 @@ impl fmt::Display for Snapshot {
 
 #[cfg(test)]
 mod key_rule_tests;
+#[cfg(test)]
+mod tests;

@@ -230,6 +230,78 @@ pub(super) fn as_contract(error: CallError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_config::grant::GrantSet;
+    use tenon_config::logged::logged;
+
+    #[test]
+    fn a_plugin_has_a_name_what_it_was_granted_and_a_log_of_what_it_was_not() {
+        let mut set = GrantSet::default();
+        set.add_approved("tools", "a__*").unwrap();
+        let grants = Grants::new(set.clone(), set);
+        let granted = GrantedCapabilities::new("p".into(), grants, Arc::default());
+        assert_eq!(granted.plugin(), "p");
+        assert!(granted.grants().allow("tools", "a__b"));
+        assert!(granted.require("tools", "a__b", "it").is_ok());
+        let refuse = |granted: &GrantedCapabilities| {
+            logged(|| drop(granted.require("tools", "b__b", "calling b__b").unwrap_err()))
+        };
+        assert_eq!(refuse(&granted), "");
+        let log = PluginLog::new("p".into(), Default::default(), 1);
+        let said = refuse(&granted.with_log(Arc::new(log)));
+        assert!(said.contains("calling b__b is not granted"), "{said}");
+    }
+
+    #[test]
+    fn a_refusal_of_what_is_protected_says_that_it_takes_its_name() {
+        let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
+        assert_eq!(
+            granted.protected("writing /p/.git", "filesystem", "write:/p/.git", "hooks of Git"),
+            "plugin \"p\": writing /p/.git is not granted, as no glob covers hooks of Git; its \
+             plugin.toml would request it by name, with `filesystem = [\"write:/p/.git\"]` under \
+             [capabilities]"
+        );
+    }
+
+    /// A platform that nobody calls.
+    struct Uncalled;
+
+    #[async_trait]
+    impl PlatformApi for Uncalled {
+        fn tools(&self, _: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition> {
+            Vec::new()
+        }
+
+        fn is_handled(&self, _: &HookPoint) -> bool {
+            false
+        }
+
+        async fn call(&self, _: Call) -> Result<ToolResult, CallError> {
+            unreachable!("nobody calls it")
+        }
+
+        async fn complete(
+            &self,
+            _: CompletionRequest,
+            _: &Caller,
+        ) -> Result<Completion, CallError> {
+            unreachable!("nobody calls it")
+        }
+
+        async fn fire(&self, _: &HookPoint, _: Map<String, Value>, _: &Caller) -> HookReport {
+            unreachable!("nobody calls it")
+        }
+    }
+
+    #[test]
+    fn there_is_a_platform_from_when_it_is_there_until_it_ends() {
+        let (host_services, platform) = (HostServices::default(), Arc::new(Uncalled));
+        assert!(host_services.platform_api().is_err());
+        let weak: Weak<Uncalled> = Arc::downgrade(&platform);
+        host_services.lead_to(weak);
+        assert!(host_services.platform_api().is_ok());
+        drop(platform);
+        assert!(host_services.platform_api().is_err());
+    }
 
     #[test]
     fn a_refusal_names_the_plugin_what_it_tried_and_the_line() {
@@ -247,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_refusal_of_what_was_requested_names_what_would_grant_it() {
-        let mut requested = tenon_config::grant::GrantSet::default();
+        let mut requested = GrantSet::default();
         requested.add_approved("tools", "a__*").unwrap();
         requested.add_approved("filesystem", "readwrite:/a/**").unwrap();
         let grants = Grants::new(requested, Default::default());
@@ -267,9 +339,12 @@ mod tests {
     #[test]
     fn a_chain_of_calls_ends() {
         let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
-        let mut caller = Caller::default();
+        let timeout = Some(std::time::Duration::from_secs(1));
+        let mut caller = Caller { timeout, ..Caller::default() };
         for _ in 0..MAX_CALL_DEPTH {
             caller = deeper(&granted, caller).unwrap();
+            // The call of the plugin has its own time, in which this one is.
+            assert_eq!(caller.timeout, None);
             assert_eq!(caller.by.as_deref(), Some("p"));
         }
         assert!(matches!(deeper(&granted, caller), Err(Error::Denied(_))));

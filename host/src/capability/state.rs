@@ -427,7 +427,8 @@ mod tests {
         let mut store = HostState::store(&wasm.engine, &setting);
         let component = wat::parse_str(component).expect("it is a component");
         let component = Component::new(&wasm.engine, component).unwrap();
-        let linker = Linker::new(&wasm.engine);
+        let mut linker = Linker::new(&wasm.engine);
+        linker.root().func_wrap("poke", |_, ()| Ok(())).unwrap();
         let instance = linker.instantiate_async(&mut store, &component).await.unwrap();
         let act = instance.get_typed_func(&mut store, "act").unwrap();
         (store, act)
@@ -493,6 +494,88 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_call_of_a_plugin_may_call_the_host_so_often() {
+        let component = r#"(component
+            (import "poke" (func $poke))
+            (core func $lowered (canon lower (func $poke)))
+            (core module $module
+                (import "" "poke" (func $poke))
+                (func (export "act") (call $poke)))
+            (core instance $inner (instantiate $module
+                (with "" (instance (export "poke" (func $lowered))))))
+            (func (export "act") (canon lift (core func $inner "act"))))"#;
+        let limits = Limits { host_calls: 50, wall: Duration::MAX, ..Limits::default() };
+        let pokes = async |store: &mut Store<HostState>, act: &TypedFunc<(), ()>, most: usize| {
+            let mut made = 0;
+            while made < most && act.call_async(&mut *store, ()).await.is_ok() {
+                made += 1;
+            }
+            made
+        };
+        // However many there were before: what one has not used is not left to the next. A few calls are
+        // those of the component model itself.
+        for calls in 1..=3 {
+            let (mut store, act) = instance(limits.clone(), component).await;
+            for number in 0..calls {
+                let id: Arc<str> = number.to_string().into();
+                store.data_mut().begin(id.clone(), None);
+                store.data_mut().end(&id);
+            }
+            let made = pokes(&mut store, &act, usize::MAX).await;
+            assert!((40..=50).contains(&made), "{calls}: {made}");
+            assert_eq!(store.data().meter.reached, Some(LimitExceeded::HostCalls(50)));
+        }
+        // Another call may make its own.
+        let (mut store, act) = instance(limits, component).await;
+        for id in ["first", "second"] {
+            store.data_mut().begin(id.into(), None);
+            assert_eq!(pokes(&mut store, &act, 40).await, 40);
+        }
+        assert!(pokes(&mut store, &act, usize::MAX).await <= 20);
+    }
+
+    #[test]
+    fn random_bytes_and_instances_have_an_end() {
+        use wasmtime_wasi::p2::bindings::random::random::Host;
+        use wasmtime_wasi::random::WasiRandomView;
+        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
+        let limits = Limits { instances: 7, ..Limits::default() };
+        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
+        let mut store = HostState::store(&wasm.engine, &setting);
+        let random = store.data_mut().random();
+        assert_eq!(random.get_random_bytes(1 << 20).unwrap().len(), 1 << 20);
+        assert!(random.get_random_bytes((1 << 20) + 1).is_err());
+        let meter = &store.data().meter;
+        assert_eq!((meter.instances(), meter.tables(), meter.memories()), (7, 7, 7));
+    }
+
+    #[tokio::test]
+    async fn what_an_instance_uses_is_noted_for_the_call_that_it_serves() {
+        let limits = Limits { host_calls: 10, ..Limits::default() };
+        let mut meter = Meter::new(&limits, false);
+        let uses = |meter: &mut Meter| {
+            meter.calls_host().unwrap();
+            meter.memory_growing(0, 100, None).unwrap();
+            meter.usage_counter.spent.fetch_add(2_000, Ordering::Relaxed);
+        };
+        uses(&mut meter);
+        let usage_counter = meter.usage_counter.clone();
+        let (all, later) =
+            (CurrentCall::new(Default::default()), CurrentCall::new(Default::default()));
+        let recorder_of_all = all.by(async { UsageRecorder::all(usage_counter.clone()) }).await;
+        let recorder = later.by(async { UsageRecorder::from_now(&usage_counter) }).await;
+        uses(&mut meter);
+        assert_eq!(later.usage().cpu_micros, None);
+        drop((recorder_of_all, recorder));
+        let noted = |current_call: &CurrentCall| {
+            let usage = current_call.usage();
+            (usage.cpu_micros, usage.memory_bytes, usage.host_calls)
+        };
+        assert_eq!(noted(&all), (Some(4), Some(200), Some(2)));
+        assert_eq!(noted(&later), (Some(2), Some(200), Some(1)));
+    }
+
+    #[tokio::test]
     async fn a_guest_that_loops_lets_others_have_their_turn() {
         let looping = r#"(component
             (core module $module (func (export "act") (loop $again (br $again))))
@@ -521,6 +604,7 @@ mod tests {
         meter.table_grow_failed(LimitExceeded::Depth.into()).unwrap();
         assert!(!meter.memory_growing(100, 101, None).unwrap());
         assert!(!meter.table_growing(0, 11, None).unwrap());
+        assert!(meter.table_growing(0, 10, None).unwrap());
     }
 
     #[test]
@@ -565,7 +649,10 @@ mod tests {
         let usage_counter = UsageCounter::default();
         let millisecond = Duration::from_millis(1);
         let busy = poll_fn(|_| {
+            let before = usage_counter.spent();
             std::thread::sleep(millisecond);
+            // It costs its time while it goes on, too.
+            assert!(usage_counter.spent() >= before + millisecond);
             std::task::Poll::<()>::Pending
         });
         let mut counted = pin!(usage_counter.count(busy));

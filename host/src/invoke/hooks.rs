@@ -226,10 +226,6 @@ impl Request for HookRequest<'_> {
         self.timeout.min(self.plugin.loaded().limits().wall)
     }
 
-    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
-        Ok(Vec::new())
-    }
-
     fn ask(
         &mut self,
         plugin: PluginHandle<'_>,
@@ -329,3 +325,6 @@ fn replace(point: &HookPoint, mut replaced: Map<String, Value>) -> Result<Replac
     let value = replaced.remove(name);
     Ok(Replacement::Member { name, value, result: checked.result.map(Box::new) })
 }
+
+#[cfg(test)]
+mod tests;

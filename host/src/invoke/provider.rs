@@ -229,10 +229,6 @@ impl Request for WholeCompletionRequest {
         self.0.span(state)
     }
 
-    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
-        Ok(Vec::new())
-    }
-
     fn ask(
         &mut self,
         plugin: PluginHandle<'_>,
@@ -273,10 +269,6 @@ impl Request for StreamedCompletionRequest {
 
     fn span(&self, state: &CallState) -> Span {
         self.model.span(state)
-    }
-
-    async fn check(&self, _: &CallState) -> Result<Vec<String>, CallError> {
-        Ok(Vec::new())
     }
 
     fn ask(
