@@ -42,6 +42,33 @@ const MAX_MATCHED: usize = 1_000;
 const INTERPRETERS: [&str; 10] =
     ["bun", "deno", "go", "lua", "node", "perl", "php", "pypy", "python", "ruby"];
 
+/// What has a shell run a file, whatever the file is called.
+const SHELLS: [&str; 10] =
+    [".", "ash", "bash", "dash", "eval", "fish", "ksh", "sh", "source", "zsh"];
+
+/// Programs that run what a package has: one that lies in the folder goes before one that is fetched.
+const PACKAGE_RUNNERS: [&str; 5] = ["bunx", "npm", "npx", "pnpm", "yarn"];
+
+/// Files of the folder in which a program runs, which say what it runs, by the names of programs.
+const FOLDER_FILES: [(&[&str], &[&str]); 10] = [
+    (&["bun", "npm", "pnpm", "yarn"], &["package.json"]),
+    (
+        &["bun", "bunx", "npm", "npx", "pnpm", "yarn"],
+        &[".npmrc", ".pnpmfile.cjs", ".yarnrc", ".yarnrc.yml", "bunfig.toml"],
+    ),
+    (&["uv", "uvx"], &["uv.toml", "pyproject.toml", ".python-version"]),
+    (&["pdm", "poetry", "hatch"], &["pyproject.toml"]),
+    (&["gmake", "make"], &["GNUmakefile", "Makefile", "makefile"]),
+    (&["just"], &[".justfile", "Justfile", "justfile"]),
+    (&["git"], &[".git", ".git/config"]),
+    (&["cargo"], &["Cargo.toml", "build.rs", ".cargo/config.toml", "rust-toolchain.toml"]),
+    (&["deno"], &["deno.json", "deno.jsonc"]),
+    (
+        &["docker-compose", "docker", "podman"],
+        &["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"],
+    ),
+];
+
 /// The most folders of one command in which names are looked up.
 const MAX_FOLDERS: usize = 16;
 
@@ -55,10 +82,19 @@ pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) ->
         files.extend(folders.iter().map(|folder| folder.join(name)));
     }
     add_programs(&mut files, program, &words, &folders);
-    for command in arguments.iter().filter(|argument| argument.contains(char::is_whitespace)) {
+    add_folder_files(&mut files, program, &words, &folders);
+    for command in arguments.iter().filter(|argument| argument.contains(is_of_command)) {
         let command = without_own_folder(command);
         let words: Vec<&str> = command.split(ends_word).filter(|word| !word.is_empty()).collect();
         let folders = folders_in_shell(&words, folder);
+        if is_interpreter(program) || words.iter().any(|word| SHELLS.contains(&name_of(word))) {
+            // It may run any file that it names.
+            let named = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
+            files.extend(named.filter(|path| path.is_file()));
+        }
+        for (at, word) in words.iter().enumerate() {
+            add_folder_files(&mut files, word, &words[at + 1..], &folders);
+        }
         let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
         files.extend(places.filter(|path| is_code(path) || is_executable(path)));
         add_programs(&mut files, "", &words, &folders);
@@ -108,6 +144,30 @@ fn add_programs(
     }
 }
 
+/// Adds what a program reads in the folders that it may run in, if it is known for that.
+fn add_folder_files(
+    files: &mut BTreeSet<PathBuf>,
+    program: &str,
+    words: &[&str],
+    folders: &BTreeSet<PathBuf>,
+) {
+    let program = name_of(program);
+    let read = FOLDER_FILES.iter().filter(|(programs, _)| programs.contains(&program));
+    let read = read.flat_map(|(_, files)| files.iter().map(ToString::to_string));
+    let packages = words.iter().filter(|word| !word.starts_with('-'));
+    let packages = packages.filter(|_| PACKAGE_RUNNERS.contains(&program));
+    let read: Vec<String> = read.chain(packages.flat_map(|word| files_of_package(word))).collect();
+    files.extend(folders.iter().flat_map(|folder| read.iter().map(|file| folder.join(file))));
+}
+
+/// What is run of a package of Node.js that lies in the folder, as in `npx -y @scope/name@latest`.
+fn files_of_package(package: &str) -> [String; 2] {
+    let end = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| at);
+    let package = &package[..end.unwrap_or(package.len())];
+    let name = package.rsplit('/').next().unwrap_or(package);
+    [format!("node_modules/.bin/{name}"), format!("node_modules/{package}/package.json")]
+}
+
 /// A command for a shell in which paths that begin in its own folder are relative.
 fn without_own_folder(command: &str) -> String {
     OWN_FOLDER.iter().fold(command.to_string(), |command, own| command.replace(own, "."))
@@ -117,13 +177,15 @@ fn without_own_folder(command: &str) -> String {
 fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = Path::new(pattern);
     let name = pattern.file_name().and_then(|name| name.to_str());
+    // A `?` is one character; that it could be more finds no fewer.
+    let name = name.map(|name| name.replace('?', "*"));
     let Some(name) = name.filter(|name| name.contains('*')) else { return Vec::new() };
     let folder = pattern.parent().map_or(folder.to_path_buf(), |below| folder.join(below));
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let found = entries.take(MAX_MATCHED).filter_map(|entry| Some(entry.ok()?.path()));
     let is_meant = |path: &PathBuf| {
         let found = path.file_name().and_then(|found| found.to_str());
-        found.is_some_and(|found| fits(name, found)) && (is_code(path) || is_executable(path))
+        found.is_some_and(|found| fits(&name, found)) && (is_code(path) || is_executable(path))
     };
     found.filter(is_meant).collect()
 }
@@ -146,9 +208,13 @@ fn folders_in_shell(words: &[&str], folder: &Path) -> BTreeSet<PathBuf> {
     folders
 }
 
+/// The name of a program that a word may be the path of.
+fn name_of(word: &str) -> &str {
+    Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or(word)
+}
+
 fn is_interpreter(word: &str) -> bool {
-    let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let name = name_of(word).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name)
 }
 
@@ -165,6 +231,11 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(path: &Path) -> bool {
     path.is_file() && path.extension().is_none()
+}
+
+/// Whether a text with this is a command for a shell, or code.
+fn is_of_command(c: char) -> bool {
+    c.is_whitespace() || "`;&|()<>{}$".contains(c)
 }
 
 /// Whether a command for a shell, or code, has a word end here.
@@ -228,6 +299,7 @@ mod tests {
             "b/d.py",
             "c d.js",
             "data/index.js",
+            "node_modules/.bin/x",
             "package.json",
         ];
         for file in files {
@@ -272,6 +344,22 @@ mod tests {
         check(&["--directory", "b", "run", "d.py"], &["b/__main__.py", "b/d.py"]);
         check(&["--directory=b", "run", "a.js"], &["a.js", "b/__main__.py", "b/a.js"]);
         check(&["-c", "exec ./tool"], &["tool"]);
+        for command in [
+            "sh ./start",
+            "exec bash start",
+            "source start && sleep 1",
+            "sh<start",
+            "cat start|sh",
+            "sh st?rt start",
+        ] {
+            check(&["-c", command], &["start"]);
+        }
+        check(&["-c", ". ./start"], &["package.json", "start"]);
+        check(&["-c", "$PWD/a.js"], &["a.js"]);
+        check(&["python3", "-c", "__import__(\"b.d\")"], &["b/d.py"]);
+        check(&["python3", "-c", "exec(open('start').read())"], &["start"]);
+        check(&["-c", "npm start"], &["package.json"]);
+        check(&["-c", "npx x"], &["node_modules/.bin/x"]);
         check(&["-c", "cd b && exec python3 d.py"], &["b/d.py"]);
         check(&["-c", "cd b; cd c; cat x"], &[]);
         check(&["-c", "exec python3 b"], &["b/__main__.py"]);
