@@ -259,8 +259,11 @@ fn blocks<'a>(redactor: &Redactor, blocks: impl Iterator<Item = &'a mut ContentB
         match body {
             Content::Text(text) => texts.push(text),
             Content::Other(json) => redactor.json_text(json),
-            Content::Resource(part) => read(redactor, std::slice::from_mut(part)),
-            Content::ResourceLink(to) => link(redactor, to),
+            Content::Resource(of) => texts.extend(part(redactor, of)),
+            Content::ResourceLink(to) => {
+                link(redactor, to);
+                texts.push(&mut to.name);
+            }
             Content::Image(of) | Content::Audio(of) => media(redactor, of),
         }
     }
@@ -274,16 +277,22 @@ fn media(redactor: &Redactor, media: &mut Media) {
 
 /// Masks secrets in what was read, whose texts are read one after the other.
 pub(crate) fn read(redactor: &Redactor, read: &mut [ResourceContents]) {
-    let mut texts = Vec::new();
-    for ResourceContents { uri, mime_type, body, extra } in read {
-        mime_type.iter_mut().chain([uri]).for_each(|text| redactor.redact(text));
-        extra.iter_mut().for_each(|json| redactor.json_text(json));
-        match body {
-            ResourceBody::Text(text) => texts.push(text),
-            ResourceBody::Blob(bytes) => redactor.bytes(bytes),
+    let texts = read.iter_mut().filter_map(|contents| part(redactor, contents));
+    redactor.together(&mut texts.collect::<Vec<_>>());
+}
+
+/// Masks secrets in all of a part of a resource but its text, and returns that: texts are read one after the other.
+fn part<'a>(redactor: &Redactor, contents: &'a mut ResourceContents) -> Option<&'a mut String> {
+    let ResourceContents { uri, mime_type, body, extra } = contents;
+    mime_type.iter_mut().chain([uri]).for_each(|text| redactor.redact(text));
+    extra.iter_mut().for_each(|json| redactor.json_text(json));
+    match body {
+        ResourceBody::Text(text) => Some(text),
+        ResourceBody::Blob(bytes) => {
+            redactor.bytes(bytes);
+            None
         }
     }
-    redactor.together(&mut texts);
 }
 
 /// Masks secrets in what a plugin says of itself. What has a secret in its name is not registered, as what
@@ -502,6 +511,44 @@ mod tests {
 
     fn extra() -> Option<String> {
         Some(format!("{{\"{SECRET}\":\"\\u0068unter22\"}}"))
+    }
+
+    #[test]
+    fn a_secret_that_is_split_over_blocks_of_any_kinds_is_masked() {
+        let block = |body| ContentBlock { body, extra: None };
+        let resource = |text: &str| {
+            block(Content::Resource(ResourceContents {
+                uri: "a:b".into(),
+                mime_type: None,
+                body: ResourceBody::Text(text.into()),
+                extra: None,
+            }))
+        };
+        let text = |text: &str| block(Content::Text(text.into()));
+        let named = |name: &str| {
+            block(Content::ResourceLink(ResourceLink {
+                uri: "a:b".into(),
+                name: name.into(),
+                title: None,
+                description: None,
+                mime_type: None,
+                size: None,
+            }))
+        };
+        let (begin, end) = SECRET.split_at(4);
+        for content in [
+            vec![text(begin), resource(end)],
+            vec![resource(begin), resource(end)],
+            vec![resource(begin), text(end)],
+            vec![text(begin), named(end)],
+            vec![named(begin), resource(end)],
+        ] {
+            let redactor = Redactor::of(&[SECRET]);
+            let mut result = ToolResult { content, ..ToolResult::text("") };
+            super::result(&redactor, &mut result);
+            let shown = format!("{:?}", result.content);
+            assert!(!shown.contains(begin) && !shown.contains(end), "{shown}");
+        }
     }
 
     #[test]
