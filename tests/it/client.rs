@@ -62,7 +62,10 @@ fn prepared_answers_are_given_with_the_defaults_of_the_form() {
     let (came, said) =
         answered(&project, &json!(["cancel", { "accept": {} }]), json!([ask, page, ask]));
     let cancelled = json!({ "action": "cancel" });
-    assert_eq!(came, json!([cancelled, { "action": "accept" }, cancelled]));
+    // Nor is a page for them to allow.
+    assert_eq!(came, json!([cancelled, -32602, accepted]), "{said}");
+    let (came, said) = answered(&project, &json!(["cancel"]), json!([ask, ask]));
+    assert_eq!(came, json!([cancelled, cancelled]));
     assert!(said.contains("asks more than there are answers"), "{said}");
     // What does not fit is not sent.
     let (came, said) = answered(&project, &json!({ "accept": { "age": "old" } }), json!([ask]));
@@ -168,6 +171,8 @@ fn a_model_that_the_user_configured_answers_servers() {
     let content = json!({ "type": "text", "text": "one two" });
     let expected = json!({ "role": "assistant", "content": content, "model": "echo", "stopReason": "maxTokens" });
     assert_eq!(parsed(&output), json!([expected]), "{}", stderr(&output));
+    let record = parsed(&project.tenon(&["--json", "history", "--kind", "completion"]));
+    assert_eq!(record[0]["by"], "s", "{record}");
     // Asked each time, where nothing else is said; and where nobody can be, it is not offered.
     project.write("tenon/config.toml", "sampling.model = \"echo\"");
     let output = project.tenon(&["call", "s__rude", &asked]);

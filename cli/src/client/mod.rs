@@ -146,7 +146,9 @@ impl ClientFeatures for Client {
         let answers = self.0.answers.is_some() || is_terminal();
         // Who is not asked has said so.
         let samples = self.samples() && (!self.0.settings.sampling_asks || is_terminal());
-        Offers { forms: answers, pages: answers, sampling: samples }
+        // Nobody who prepares answers to forms has seen which page would be opened.
+        let pages = self.0.answers.is_none() && is_terminal();
+        Offers { forms: answers, pages, sampling: samples }
     }
 
     async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
@@ -191,7 +193,9 @@ impl ClientFeatures for Client {
                 return Err(Error::Denied("the user does not want it".into()));
             }
         }
-        let completion = platform.complete(asked, &Caller::default()).await;
+        let by = Some(request.server.as_str().into());
+        let caller = Caller { by, depth: 1, ..Caller::default() };
+        let completion = platform.complete(asked, &caller).await;
         let completion = completion.map_err(|error| {
             Error::Unavailable(Unavailability { message: error.to_string(), retry_after: None })
         })?;
