@@ -309,7 +309,8 @@ fn a_result_that_only_programs_can_read_is_printed_for_people_too() {
 fn a_policy_for_no_plugin_is_said_and_changes_nothing() {
     let project = Project::new(&format!(
         "plugins.wasm = [{:?}]\nhooks.on_failure = \"stop\"\n[policy.plugins]\n\
-         text_tolls.enabled = false\nelsewhere.enabled = false",
+         text_tolls.enabled = false\nelsewhere.enabled = false\n\
+         [policy]\ndeny = [\"text-tools\"]\n[discovery]\ndisabled = [\"nowhere\"]",
         guests::TEXT_TOOLS
     ));
     let near =
@@ -317,6 +318,10 @@ fn a_policy_for_no_plugin_is_said_and_changes_nothing() {
     let call = project.tenon(&["call", "text_tools__slug", "{\"text\": \"A\"}"]);
     assert_eq!((stdout(&call).as_str(), call.status.code()), ("a\n", Some(0)));
     assert!(stderr(&call).contains(near), "{}", stderr(&call));
+    let denied = "\"text-tools\" in `deny` under [policy] is for no plugin that is here; did you mean \"text_tools\"?";
+    assert!(stderr(&call).contains(denied), "{}", stderr(&call));
+    let plugins = stdout(&project.tenon(&["plugins"]));
+    assert!(plugins.contains("\"nowhere\" in `disabled` under [discovery] is for no"), "{plugins}");
     let far = "[policy.plugins.elsewhere] is for no plugin that is here";
     assert!(!stderr(&call).contains(far), "{}", stderr(&call));
     assert!(stdout(&project.tenon(&["plugins"])).contains(far));
@@ -403,6 +408,19 @@ fn evaluations_and_completions_are_printed_as_json() {
     let stream =
         project.tenon(&["--json", "complete", "echo_provider/echo", "--prompt", "a b", "--stream"]);
     insta::assert_snapshot!(stdout(&stream));
+}
+
+#[test]
+fn an_answer_of_a_model_that_is_cut_says_where_the_whole_is() {
+    let config = format!("plugins.wasm = [{:?}]\nlimits.output_kib = 1", guests::ECHO_PROVIDER);
+    let project = Project::new(&config);
+    let prompt = ["word"; 1000].join(" ");
+    let output = project.tenon(&["complete", "echo", "--prompt", &prompt]);
+    let said = stderr(&output);
+    assert!(stdout(&output).len() < 1100, "{said}");
+    let (_, read) = said.split_once("; `tenon resources read ").expect(&said);
+    let (uri, _) = read.split_once('`').expect(&said);
+    assert_eq!(stdout(&project.tenon(&["resources", "read", uri])).trim_end(), prompt);
 }
 
 #[test]

@@ -3,14 +3,17 @@
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use tenon_host::meta::TRUNCATED;
 use tenon_host::types::text::one_line;
 use tenon_host::types::{
-    CompletionRequest, Delta, Message, ModelFeatures, Part, Role, StopReason, ToolCall,
+    CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, Part, Role, StopReason,
+    ToolCall,
 };
 use tenon_host::{CallError, Caller, Platform};
 
 use crate::completion_json::{self, summary};
 use crate::error::Error;
+use crate::hint::as_typed;
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -233,12 +236,28 @@ async fn complete(
             }
         }
         stopped(&completion.summary.stop_reason);
+        if let Some(cut) = shortened(&completion.summary) {
+            aside("cut", &cut);
+        }
         return output::text(&text);
     }
     let mut form = summary(&completion.summary);
     form["text"] = json!(text);
     form["parts"] = completion.parts.iter().map(completion_json::part).collect();
     output::json(&form)
+}
+
+/// How long an answer was that was cut, and where the whole is.
+fn shortened(summary: &CompletionSummary) -> Option<String> {
+    let extra: Value = serde_json::from_str(summary.extra.as_deref()?).ok()?;
+    let about = &extra["_meta"][TRUNCATED];
+    let length = about["bytes"].as_u64()?;
+    Some(match about["uri"].as_str() {
+        Some(uri) => {
+            as_typed(&format!("of {length} bytes; `tenon resources read {uri}` reads all")).into()
+        }
+        None => format!("of {length} bytes"),
+    })
 }
 
 /// Says what is no part of the text.

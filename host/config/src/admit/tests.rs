@@ -353,7 +353,11 @@ fn a_refusal_says_why_and_what_to_do() {
 
 #[test]
 fn a_snapshot_shows_how_each_plugin_stands() {
-    let named = |id: &str, requests: &str| Candidate { id: id.into(), ..component(requests) };
+    let named = |id: &str, requests: &str| {
+        // As if its file were there.
+        let admission_facts = AdmissionFacts::default();
+        Candidate { id: id.into(), admission_facts, ..component(requests) }
+    };
     let candidates = vec![named("a", REQUEST), named("b", ""), named("long", REQUEST)];
     let mut discovery = discover(&Sources::default());
     discovery.candidates = candidates;

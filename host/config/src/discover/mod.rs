@@ -230,7 +230,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.report_names_of_one_id();
     discovery.report_settings_for_nobody(configs);
     discovery.warn_of_settings_that_are_withheld(configs);
-    discovery.warn_of_policies_for_nobody(configs);
+    discovery.warn_of_rules_for_nobody(configs);
     discovery
 }
 
@@ -347,7 +347,8 @@ impl Discovery {
                     "one id is made of {first:?} and {own:?}, and it is the first; give one of them \
                      another name"
                 );
-                self.diagnostics.push(Diagnostic::of(id, problem).file(named_in.display()));
+                let diagnostic = Diagnostic::of(id, problem).file(named_in.display());
+                self.diagnostics.push(Diagnostic { is_local: true, ..diagnostic });
             }
         }
     }
@@ -425,16 +426,15 @@ impl Discovery {
         self.warnings.extend(warnings);
     }
 
-    /// A policy for a plugin that is elsewhere, or that was not installed, is no mistake. In the
+    /// A rule for a plugin that is elsewhere, or that was not installed, is no mistake. In the
     /// configuration of a user, which is for all projects, it is not even worth a word, unless it
     /// looks like another.
-    fn warn_of_policies_for_nobody(&mut self, configs: &[Config]) {
+    fn warn_of_rules_for_nobody(&mut self, configs: &[Config]) {
         let mut warnings = Vec::new();
         let ids = self.ids();
         for config in configs {
-            let own = config.policy.plugins.keys().map(String::as_str);
-            for id in own.filter(|id| !ids.contains(id)) {
-                let problem = format!("[policy.plugins.{id}] is for no plugin that is here");
+            for (id, rule) in rules_by_id(config).filter(|(id, _)| !ids.contains(id)) {
+                let problem = format!("{rule} is for no plugin that is here");
                 let warning = Diagnostic::in_file(config.path.display(), &problem);
                 warnings.push(match nearest(id, ids.iter().copied()) {
                     Some(meant) => {
@@ -448,6 +448,24 @@ impl Discovery {
         }
         self.warnings.extend(warnings);
     }
+}
+
+/// The ids of plugins that the rules of a configuration name, each with the rule.
+fn rules_by_id(config: &Config) -> impl Iterator<Item = (&str, String)> {
+    let Config { policy, discovery, hooks, .. } = config;
+    let policies = policy.plugins.keys();
+    let policies = policies.map(|id| (id.as_str(), format!("[policy.plugins.{id}]")));
+    let lists = [
+        ("deny", "[policy]", &policy.deny),
+        ("allow", "[policy]", &policy.allow),
+        ("disabled", "[discovery]", &discovery.disabled),
+        ("allowlist", "[discovery]", &discovery.allowlist),
+        ("deterministic", "[hooks]", &hooks.deterministic),
+    ];
+    let listed = lists.into_iter().flat_map(|(key, table, ids)| {
+        ids.iter().map(move |id| (id.as_str(), format!("{id:?} in `{key}` under {table}")))
+    });
+    policies.chain(listed)
 }
 
 /// A plugin may bring others along, in a folder of samples for instance; they are not meant.

@@ -88,7 +88,26 @@ fn servers(
             }
         }
     }
-    Ok(servers)
+    match misplaced(&file).filter(|_| servers.is_empty()) {
+        Some(name) => {
+            let problem = format!(
+                "`{name}` is unknown; servers stand under `{}` or `{}`",
+                SERVERS[0], SERVERS[1]
+            );
+            Err(JsonError { line: line_of(text, name), problem })
+        }
+        None => Ok(servers),
+    }
+}
+
+/// The member of a file that looks like a server, or like several, and is not where servers stand.
+fn misplaced(file: &Map<String, Value>) -> Option<&str> {
+    let is_server = |value: &Value| value.get("command").or(value.get("url")).is_some();
+    let has_servers = |value: &Value| {
+        is_server(value) || value.as_object().is_some_and(|named| named.values().any(is_server))
+    };
+    let (name, _) = file.iter().find(|(_, value)| has_servers(value))?;
+    Some(name)
 }
 
 /// What a file would have its user asked for, as far as its entries need it: all of its `inputs` but
@@ -573,6 +592,26 @@ mod tests {
         check(r#""type": "pickString", "options": "a""#, &[]);
         check(r#""type": "pickString""#, &[]);
         check(r#""type": "promptString", "options": ["a"]"#, &[]);
+    }
+
+    #[test]
+    fn servers_that_stand_elsewhere_are_named() {
+        let check = |text: &str, expected: &str| match read(text).servers {
+            Ok(servers) => assert_eq!(expected, "", "{text}: {} servers", servers.len()),
+            Err(JsonError { problem, .. }) => assert_eq!(problem, expected, "{text}"),
+        };
+        let elsewhere = "servers stand under `mcpServers` or `servers`";
+        check(
+            r#"{ "mcpservers": { "a": { "command": "x" } } }"#,
+            &format!("`mcpservers` is unknown; {elsewhere}"),
+        );
+        check(r#"{ "a": { "url": "http://x" } }"#, &format!("`a` is unknown; {elsewhere}"));
+        check("{}", "");
+        check(r#"{ "inputs": [], "other": { "name": "a" } }"#, "");
+        check(
+            r#"{ "mcpServers": { "a": { "command": "x" } }, "sandbox": { "command": "y" } }"#,
+            "",
+        );
     }
 
     #[test]
