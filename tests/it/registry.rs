@@ -560,6 +560,12 @@ fn a_prompt_that_is_misspelt_or_held_is_refused_as_a_tool_is() {
                    `tenon approve s` shows it";
         assert!(said.contains(why), "{said}");
     }
+    let doctor = project.tenon(&["doctor"]);
+    let said = stdout(&doctor);
+    assert_eq!(doctor.status.code(), Some(1), "{said}");
+    let note =
+        "note: plugin \"s\": the prompt \"hello\" is held: it has changed since it was first\n";
+    assert!(said.contains(note), "{said}");
 }
 
 #[test]

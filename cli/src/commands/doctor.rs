@@ -1,5 +1,6 @@
 //! `tenon doctor`
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, Diagnostic, Limits, PluginKind, PluginReport, PluginState, Registry, ServerReport,
+    BreakerState, Caller, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState,
+    Registry, ServerReport,
 };
 
 use crate::error::Error;
@@ -43,7 +45,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let (configs, prefixes) = (found.sources.configs.clone(), found.tool_prefixes());
     let platform = found.build(|candidate: &Candidate| is_asked(candidate.id()));
     open::with(common, platform, async |platform| {
-        let (reports, diagnostics) = (platform.plugins(), platform.diagnostics());
+        let (reports, mut diagnostics) = (platform.plugins(), platform.diagnostics());
+        diagnostics.extend(held(platform, is_asked).await);
         let is_of =
             |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
         let reports: Vec<_> = reports.iter().filter(|report| is_asked(&report.plugin)).collect();
@@ -78,6 +81,32 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         Ok(checked.code())
     })
     .await
+}
+
+/// What is held of the prompts, resources and templates of servers. They are listed for it: nothing else does so before
+/// somebody asks for one.
+async fn held(platform: &Platform, is_asked: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
+    let (registry, caller) = (platform.registry(), Caller::default());
+    let servers = registry.plugins().iter();
+    let servers =
+        servers.filter(|plugin| plugin.kind() == PluginKind::Mcp && is_asked(plugin.id()));
+    let held = servers.map(async |plugin| {
+        let id = plugin.id();
+        // One that fails here says so where it is asked for something.
+        if plugin.has_prompts() {
+            let _ = platform.prompts(id, &caller).await;
+        }
+        if plugin.has_resources() {
+            let _ = platform.resources(id, &caller).await;
+            let _ = platform.resource_templates(id, &caller).await;
+        }
+        let held = platform.server(id).map(|server| server.held).unwrap_or_default();
+        let remedy = tenon_config::pins::remedy(id);
+        held.into_iter()
+            .map(|problem| Diagnostic::of(id, problem).remedy(remedy.clone()))
+            .collect::<Vec<Diagnostic>>()
+    });
+    join_all(held).await.into_iter().flatten().collect()
 }
 
 /// What there is to say.

@@ -13,7 +13,7 @@ use tenon_host::types::text::one_line;
 use crate::approval::{is_terminal, seen};
 use crate::client::line;
 use crate::error::Error;
-use crate::hint::{as_typed, quoted};
+use crate::hint::quoted;
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -182,7 +182,7 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
         let sign = |is_new| if is_known && is_new { '+' } else { ' ' };
         let plugin = plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
         let needs = match kind {
-            ReviewItemKind::Requests => as_typed("  (needs `tenon approve`)"),
+            ReviewItemKind::Requests => "  (needs an approval of its own)".into(),
             _ => Cow::Borrowed(""),
         };
         let (is_new, what) = (sign(*is_new), seen(what));

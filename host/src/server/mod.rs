@@ -48,6 +48,8 @@ pub struct ServerReport {
     pub skipped_lines: u64,
     /// What of that it listed last is left out, and why: the first of it.
     pub left_out: Vec<String>,
+    /// What is held of the prompts, resources and templates that it listed last, and why.
+    pub held: Vec<String>,
     /// The name of its breaker.
     pub breaker: String,
     /// Whether calls are tried.
@@ -376,7 +378,10 @@ impl Supervisor {
     /// How it fares.
     pub(crate) fn report(&self) -> ServerReport {
         let watched = self.watched();
+        let held = watched.held.iter();
+        let held = held.map(|((kind, name), why)| format!("the {kind} {name:?} is held: {why}"));
         ServerReport {
+            held: held.collect(),
             state: watched.state,
             revision: watched.revision.clone(),
             starts: watched.all_starts,
