@@ -183,7 +183,9 @@ impl Servers {
 
     /// Says in the configuration what the entry of the server `s` is.
     fn write(&self, entry: &str) -> PathBuf {
-        let path = self.home.path().join("tenon.toml");
+        let project = self.home.path().join("project");
+        fs::create_dir_all(&project).expect("there is room for a folder");
+        let path = project.join("tenon.toml");
         fs::write(&path, format!("plugins.mcp = [{}]", named("s", entry)))
             .expect("there is room for a file");
         path

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use super::InheritedEnvironment;
 use crate::entry::EnvironmentPolicy;
+use crate::files;
 use crate::secret::is_secret_variable;
 
 /// Names that every program needs to find its way, and that hold no secrets.
@@ -40,6 +42,26 @@ const BASE: &[&str] = &[
     "OS",
 ];
 
+/// Variables that say where programs find settings which name what they run. A folder elsewhere is no project's to
+/// fill; one in the project is.
+const SETTINGS: &[&str] = &[
+    "ANSIBLE_CONFIG",
+    "APPDATA",
+    "CURL_HOME",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "HOME",
+    "LOCALAPPDATA",
+    "TF_CLI_CONFIG_FILE",
+    "USERPROFILE",
+    "WGETRC",
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_DIRS",
+    "XDG_DATA_HOME",
+];
+
 /// Variables that change which code programs load, or which programs they start. A `*` at the end
 /// stands for anything.
 const LOADING: &[&str] = &[
@@ -51,20 +73,7 @@ const LOADING: &[&str] = &[
     "OPENSSL_CONF",
     "OPENSSL_ENGINES",
     "OPENSSL_MODULES",
-    // Where programs look for settings that name what they run.
-    "HOME",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "XDG_CONFIG_DIRS",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_DIRS",
-    "XDG_DATA_HOME",
-    "ANSIBLE_CONFIG",
-    "CURL_HOME",
-    "TF_CLI_CONFIG_FILE",
     "VIMINIT",
-    "WGETRC",
     // Shells.
     "SHELL",
     "BASH_LOADABLES_PATH",
@@ -177,9 +186,6 @@ const LOADING: &[&str] = &[
     "DOCKER_HOST",
     "DOCKER_CONFIG",
     "TENON_*",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_EXEC_PATH",
@@ -203,6 +209,16 @@ const LOADING: &[&str] = &[
     "PATHEXT",
     "PSMODULEPATH",
 ];
+
+/// Whether a variable has a program that runs in a folder find its settings in a project.
+pub(super) fn leads_into(project: &Path, name: &str, value: &str, folder: &Path) -> bool {
+    let (name, real) = (name.to_uppercase(), files::real_or_absolute);
+    let leads = |path: PathBuf| {
+        let path = folder.join(path);
+        path.starts_with(project) || real(&path).starts_with(real(project))
+    };
+    SETTINGS.contains(&&*name) && std::env::split_paths(value).any(leads)
+}
 
 /// Whether a variable changes which code programs load.
 pub(super) fn changes_loading(name: &str) -> bool {
@@ -269,6 +285,21 @@ mod tests {
             &["GITHUB_TOKEN"],
             &["GITHUB_TOKEN", "HOME", "HTTP_PROXY", "LC_ALL", "LD_PRELOAD", "PATH"],
         );
+    }
+
+    #[test]
+    fn where_settings_are_found() {
+        let project = Path::new("/somewhere/project");
+        let check = |name: &str, value: &str, expected: bool| {
+            let leads = leads_into(project, name, value, &project.join("server"));
+            assert_eq!(leads, expected, "{name}={value}");
+        };
+        check("HOME", "home", true);
+        check("home", "/somewhere/project", true);
+        check("XDG_CONFIG_DIRS", "/etc/xdg:/somewhere/project/x", true);
+        check("HOME", "/somewhere", false);
+        check("HOME", "/somewhere/project2", false);
+        check("HOMEPAGE", "home", false);
     }
 
     #[test]

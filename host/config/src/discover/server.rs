@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::named_files;
 use super::candidate_reader::CandidateReader;
-use super::environment::{changes_loading, is_base};
+use super::environment::{changes_loading, is_base, leads_into};
 use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
 use crate::approval::ServerParameters;
 use crate::config::Supervision;
@@ -184,8 +184,21 @@ impl CandidateReader<'_> {
             let is_users = |name: &str, value: &str| {
                 context.host_environment.variable(name).is_some_and(|own| own == value)
             };
-            let set = environment.iter().filter(|(name, value)| !is_users(name, value));
-            let mut names = set.map(|(name, _)| name).chain(passed);
+            let set = || environment.iter().filter(|(name, value)| !is_users(name, value));
+            let runs_in = match &entry.cwd {
+                Some(cwd) => files::in_folder(at.folder, path(cwd)?),
+                None => at.folder.to_path_buf(),
+            };
+            if let Some(project) = self.workspace()
+                && let Some((name, _)) =
+                    set().find(|(name, value)| leads_into(&project, name, value, &runs_in))
+            {
+                return Err(format!(
+                    "the variable {name} has programs find in the project what they start, and no file of \
+                     a project can set it so; it can lead elsewhere"
+                ));
+            }
+            let mut names = set().map(|(name, _)| name).chain(passed);
             if let Some(name) = names.find(|name| changes_loading(name)) {
                 return Err(format!(
                     "the variable {name} changes which code programs load, and no file of a project \
