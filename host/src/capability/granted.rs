@@ -8,7 +8,8 @@ use tenon_config::grant::Grants;
 use tenon_config::secret::KnownSecrets;
 use tenon_types::text::one_line;
 use tenon_types::{
-    Completion, CompletionRequest, Error, HookPoint, LogLevel, ToolDefinition, ToolResult,
+    Completion, CompletionRequest, Error, HookPoint, LogLevel, OutgoingMessage, ToolDefinition,
+    ToolResult,
 };
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span};
@@ -51,6 +52,17 @@ impl GrantedCapabilities {
         match (&self.log, self.host_services.secrets.redactor()) {
             (Some(log), _) => log.masked(said),
             (None, redactor) => said.mask(&redactor.unwrap_or_default()),
+        }
+    }
+
+    /// The same of a message that it sends.
+    pub(super) fn masked_message(
+        &self,
+        message: Unmasked<OutgoingMessage>,
+    ) -> Masked<OutgoingMessage> {
+        match &self.log {
+            Some(log) => log.masked_message(message),
+            None => self.masked(message),
         }
     }
 

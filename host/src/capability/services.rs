@@ -23,7 +23,7 @@ pub(crate) async fn send_message(
     caller: Caller,
     message: Unmasked<OutgoingMessage>,
 ) -> Result<(), Error> {
-    let message = granted.masked(message);
+    let message = granted.masked_message(message);
     let allows_one =
         |channel: &String| granted.grants().allow(SERVICES, &format!("send-message:{channel}"));
     if !message.channel.as_ref().is_some_and(allows_one) {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tenon_config::secret::{KnownSecrets, Redactor};
-use tenon_types::LogLevel;
 use tenon_types::text::{cut, one_line};
+use tenon_types::{LogLevel, OutgoingMessage};
 
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 
@@ -62,8 +62,8 @@ pub(crate) struct PluginLog {
     plugin: Arc<str>,
     limiter: RateLimiter,
     own: Arc<Redactor>,
-    /// What of the last message may begin a secret that the next one ends.
-    unfinished: Mutex<String>,
+    logged: SplitTexts,
+    sent: SplitTexts,
     /// The secrets of all plugins, if there are others.
     shared: Arc<KnownSecrets>,
 }
@@ -71,8 +71,9 @@ pub(crate) struct PluginLog {
 impl PluginLog {
     /// The voice of a plugin that may write so many messages a second.
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
+        let (logged, sent) = (SplitTexts::default(), SplitTexts::default());
         let (limiter, shared) = (RateLimiter::of(rate), Arc::default());
-        Self { plugin, limiter, own: Arc::new(redactor), unfinished: Mutex::default(), shared }
+        Self { plugin, limiter, own: Arc::new(redactor), logged, sent, shared }
     }
 
     /// The same among other plugins.
@@ -104,7 +105,7 @@ impl PluginLog {
         if dropped > 0 {
             tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
         }
-        let message = self.next_without_secrets(message);
+        let message = self.logged.next(&self.redactor(), message);
         let message = one_line(cut(&message, MAX_MESSAGE_BYTES));
         let masked = |(key, value): &'_ (String, String)| {
             (self.without_secrets(key).into_owned(), self.without_secrets(value).into_owned())
@@ -125,23 +126,20 @@ impl PluginLog {
         said.mask(&self.redactor())
     }
 
-    fn redactor(&self) -> Arc<Redactor> {
-        self.shared.redactor().unwrap_or_else(|| self.own.clone())
+    /// A message that the plugin sends, without secrets, also such as began in those before it.
+    pub(crate) fn masked_message(
+        &self,
+        message: Unmasked<OutgoingMessage>,
+    ) -> Masked<OutgoingMessage> {
+        let redactor = self.redactor();
+        message.mask(&redactor).map(|message| {
+            let text = self.sent.next(&redactor, &message.text).into_owned();
+            OutgoingMessage { text, ..message }
+        })
     }
 
-    /// What of a message may be shown that comes after those before it.
-    fn next_without_secrets<'a>(&self, message: &'a str) -> Cow<'a, str> {
-        let redactor = self.redactor();
-        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut before = std::mem::take(&mut *unfinished);
-        if before.is_empty() {
-            *unfinished = redactor.unfinished(message).to_string();
-            return redactor.text(message);
-        }
-        *unfinished = redactor.unfinished(&format!("{before}{message}")).to_string();
-        let mut message = message.to_string();
-        redactor.together(&mut [&mut before, &mut message]);
-        message.into()
+    fn redactor(&self) -> Arc<Redactor> {
+        self.shared.redactor().unwrap_or_else(|| self.own.clone())
     }
 
     /// What of a text may be shown.
@@ -152,6 +150,29 @@ impl PluginLog {
     /// What of the beginning of a longer text may be shown, as its bytes came.
     pub(crate) fn beginning_without_secrets(&self, text: &[u8]) -> String {
         self.redactor().beginning(text)
+    }
+}
+
+/// Texts that are said one after the other, over which a secret may be split.
+#[derive(Default)]
+struct SplitTexts {
+    /// What of those so far may begin a secret that the next one ends.
+    unfinished: Mutex<String>,
+}
+
+impl SplitTexts {
+    /// What of a text may be shown that comes after those before it.
+    fn next<'a>(&self, redactor: &Redactor, text: &'a str) -> Cow<'a, str> {
+        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *unfinished);
+        if before.is_empty() {
+            *unfinished = redactor.unfinished(text).to_string();
+            return redactor.text(text);
+        }
+        *unfinished = redactor.unfinished(&format!("{before}{text}")).to_string();
+        let mut text = text.to_string();
+        redactor.together(&mut [&mut before, &mut text]);
+        text.into()
     }
 }
 
@@ -189,6 +210,23 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_split_over_messages_is_not_sent_whole() {
+        let secret = "hunter22";
+        for pieces in
+            [&["it is hunt", "er22, truly"][..], &["h", "u", "n", "t", "e", "r", "2", "2"]]
+        {
+            let log = PluginLog::new("p".into(), Redactor::of(&[secret]), 1);
+            let sent = pieces.iter().map(|text| {
+                let (channel, extra, text) = (None, None, text.to_string());
+                let message = Unmasked::new(OutgoingMessage { channel, text, extra });
+                log.masked_message(message).into_inner().text
+            });
+            let sent: String = sent.collect();
+            assert!(!sent.contains(secret), "{sent}");
+        }
+    }
+
+    #[test]
     fn what_nobody_sees_takes_no_room() {
         let said = logged(|log| {
             (0..1000).for_each(|_| assert!(log.write(LogLevel::Debug, "unseen", &[])));
@@ -213,7 +251,11 @@ mod tests {
     fn a_secret_is_not_shown_in_parts() {
         let said = |texts: &[&str]| {
             let log = PluginLog::new("p".into(), Redactor::of(&["hunter22"]), 1);
-            texts.iter().map(|text| log.next_without_secrets(text)).collect::<Vec<_>>().concat()
+            texts
+                .iter()
+                .map(|text| log.logged.next(&log.redactor(), text))
+                .collect::<Vec<_>>()
+                .concat()
         };
         let secret = "hunter22";
         for first in 1..secret.len() {
