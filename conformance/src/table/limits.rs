@@ -326,8 +326,8 @@ fn downloads() -> Vec<Row> {
     rows
 }
 
-/// What a plugin is told whose response does not come in time.
-const LATE: &[&str] = &["HttpResponseTimeout"];
+/// What a plugin is told whose response does not come in time: a component by the name of the error, a script in words.
+const LATE: &[&str] = &["HttpResponseTimeout", "HTTP response timeout"];
 
 /// Calls of plugins by plugins, which have an end.
 fn chains() -> Vec<Row> {
