@@ -283,3 +283,15 @@ fn a_decision_is_as_long_as_what_it_says_and_a_reason_has_an_end() {
     veto.mask(&Arc::default());
     assert_eq!(veto.length(), 1000);
 }
+
+#[test]
+fn the_record_of_a_handler_says_what_it_decided() {
+    let replaced = Replacement::Context(Map::new());
+    for (decision, expected) in [
+        (Decision::Continue, "ok"),
+        (Decision::Replace(replaced), "replace"),
+        (Decision::Veto("no".into()), "veto"),
+    ] {
+        assert_eq!(decision.outcome(), expected);
+    }
+}
