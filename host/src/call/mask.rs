@@ -552,6 +552,20 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_is_split_over_parts_of_a_resource_is_masked() {
+        let (begin, end) = SECRET.split_at(4);
+        let mut parts = [begin, end].map(|text| ResourceContents {
+            uri: "a:b".into(),
+            mime_type: None,
+            body: ResourceBody::Text(text.into()),
+            extra: None,
+        });
+        read(&Redactor::of(&[SECRET]), &mut parts);
+        let shown = format!("{parts:?}");
+        assert!(!shown.contains(begin) && !shown.contains(end), "{shown}");
+    }
+
+    #[test]
     fn secrets_are_masked_wherever_they_can_stand() {
         let media = || Media { data: text().into_bytes(), mime_type: text() };
         let link = || ResourceLink {
