@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::meta::TRUNCATED;
+use tenon_host::types::mcp_json;
 use tenon_host::types::text::one_line;
 use tenon_host::types::{
     CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, Part, Role, StopReason,
@@ -249,8 +250,7 @@ async fn complete(
 
 /// How long an answer was that was cut, and where the whole is.
 fn shortened(summary: &CompletionSummary) -> Option<String> {
-    let extra: Value = serde_json::from_str(summary.extra.as_deref()?).ok()?;
-    let about = &extra["_meta"][TRUNCATED];
+    let about = mcp_json::ours_in(summary.extra.as_deref()).remove(TRUNCATED)?;
     let length = about["bytes"].as_u64()?;
     Some(match about["uri"].as_str() {
         Some(uri) => {

@@ -1,13 +1,12 @@
 //! `tenon resources`
 
 use serde::Serialize;
-use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_host::meta::{STRUCTURED, TRUNCATED};
-use tenon_host::types::mcp_json::{McpJson, McpJsonWith};
+use tenon_host::types::mcp_json::{self, McpJson, McpJsonWith};
 use tenon_host::types::text::one_line;
 use tenon_host::types::{ListedResource, ResourceBody, ResourceContents, ResourceTemplate};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, ReadLimit};
@@ -273,15 +272,14 @@ fn give(
 /// Where the whole is kept of what was too long to be passed on.
 fn kept(read: &[ResourceContents]) -> Option<String> {
     read.iter().find_map(|part| {
-        let extra: Value = serde_json::from_str(part.extra.as_deref()?).ok()?;
-        extra["_meta"][TRUNCATED]["uri"].as_str().map(ToString::to_string)
+        let about = mcp_json::ours_in(part.extra.as_deref()).remove(TRUNCATED)?;
+        about["uri"].as_str().map(ToString::to_string)
     })
 }
 
 /// Whether a part of a result is its structured content.
 fn is_structured(part: &ResourceContents) -> bool {
-    let extra = part.extra.as_deref().map(serde_json::from_str::<Value>);
-    matches!(extra, Some(Ok(extra)) if extra["_meta"][STRUCTURED] == true)
+    mcp_json::ours_in(part.extra.as_deref()).get(STRUCTURED).is_some_and(|is| *is == true)
 }
 
 fn show(common: &Common, contents: &[ResourceContents]) -> Result<ExitCode, Error> {

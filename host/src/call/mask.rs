@@ -513,17 +513,16 @@ mod tests {
         Some(format!("{{\"{SECRET}\":\"\\u0068unter22\"}}"))
     }
 
+    /// A part of a resource with this text.
+    fn contents(text: &str) -> ResourceContents {
+        let (uri, body) = ("a:b".into(), ResourceBody::Text(text.into()));
+        ResourceContents { uri, mime_type: None, body, extra: None }
+    }
+
     #[test]
     fn a_secret_that_is_split_over_blocks_of_any_kinds_is_masked() {
         let block = |body| ContentBlock { body, extra: None };
-        let resource = |text: &str| {
-            block(Content::Resource(ResourceContents {
-                uri: "a:b".into(),
-                mime_type: None,
-                body: ResourceBody::Text(text.into()),
-                extra: None,
-            }))
-        };
+        let resource = |text: &str| block(Content::Resource(contents(text)));
         let text = |text: &str| block(Content::Text(text.into()));
         let named = |name: &str| {
             block(Content::ResourceLink(ResourceLink {
@@ -554,12 +553,7 @@ mod tests {
     #[test]
     fn a_secret_that_is_split_over_parts_of_a_resource_is_masked() {
         let (begin, end) = SECRET.split_at(4);
-        let mut parts = [begin, end].map(|text| ResourceContents {
-            uri: "a:b".into(),
-            mime_type: None,
-            body: ResourceBody::Text(text.into()),
-            extra: None,
-        });
+        let mut parts = [begin, end].map(contents);
         read(&Redactor::of(&[SECRET]), &mut parts);
         let shown = format!("{parts:?}");
         assert!(!shown.contains(begin) && !shown.contains(end), "{shown}");

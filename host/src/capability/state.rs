@@ -420,14 +420,18 @@ mod tests {
     use crate::runtime::wasm::WasmRuntime;
     use wasmtime::component::{Component, Linker, ResourceTableError, TypedFunc};
 
+    /// A store with these limits.
+    fn store(limits: Limits) -> Store<HostState> {
+        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
+        HostState::store(&wasm.engine, &Arc::new(InstanceConfig::without_grants("p", limits)))
+    }
+
     /// A store with these limits, and the function `act` of a component in it.
     async fn instance(limits: Limits, component: &str) -> (Store<HostState>, TypedFunc<(), ()>) {
-        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
-        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
-        let mut store = HostState::store(&wasm.engine, &setting);
+        let mut store = store(limits);
         let component = wat::parse_str(component).expect("it is a component");
-        let component = Component::new(&wasm.engine, component).unwrap();
-        let mut linker = Linker::new(&wasm.engine);
+        let component = Component::new(store.engine(), component).unwrap();
+        let mut linker = Linker::new(store.engine());
         linker.root().func_wrap("poke", |_, ()| Ok(())).unwrap();
         let instance = linker.instantiate_async(&mut store, &component).await.unwrap();
         let act = instance.get_typed_func(&mut store, "act").unwrap();
@@ -460,10 +464,7 @@ mod tests {
 
     #[test]
     fn the_host_keeps_so_many_objects_for_an_instance() {
-        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
-        let limits = Limits { handles: 30, ..Limits::default() };
-        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
-        let mut store = HostState::store(&wasm.engine, &setting);
+        let mut store = store(Limits { handles: 30, ..Limits::default() });
         let table = &mut store.data_mut().table;
         let kept: Vec<_> = (0..40).map_while(|number| table.push(number).ok()).collect();
         assert_eq!(kept.len(), 30);
@@ -538,10 +539,7 @@ mod tests {
     fn random_bytes_and_instances_have_an_end() {
         use wasmtime_wasi::p2::bindings::random::random::Host;
         use wasmtime_wasi::random::WasiRandomView;
-        let wasm = WasmRuntime::new(Allocation::OnDemand, None).unwrap();
-        let limits = Limits { instances: 7, ..Limits::default() };
-        let setting = Arc::new(InstanceConfig::without_grants("p", limits));
-        let mut store = HostState::store(&wasm.engine, &setting);
+        let mut store = store(Limits { instances: 7, ..Limits::default() });
         let random = store.data_mut().random();
         assert_eq!(random.get_random_bytes(1 << 20).unwrap().len(), 1 << 20);
         assert!(random.get_random_bytes((1 << 20) + 1).is_err());

@@ -379,7 +379,8 @@ impl Supervisor {
     pub(crate) fn report(&self) -> ServerReport {
         let watched = self.watched();
         let held = watched.held.iter();
-        let held = held.map(|((kind, name), why)| format!("the {kind} {name:?} is held: {why}"));
+        let held =
+            held.map(|((kind, name), why)| format!("{} is held: {why}", kind.describe(name)));
         ServerReport {
             held: held.collect(),
             state: watched.state,

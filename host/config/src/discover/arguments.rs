@@ -87,16 +87,18 @@ pub(super) fn named_files(program: &str, arguments: &[String], folder: &Path) ->
         let command = without_own_folder(command);
         let words: Vec<&str> = command.split(ends_word).filter(|word| !word.is_empty()).collect();
         let folders = folders_in_shell(&words, folder);
-        if is_interpreter(program) || words.iter().any(|word| SHELLS.contains(&name_of(word))) {
-            // It may run any file that it names.
-            let named = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
-            files.extend(named.filter(|path| path.is_file()));
-        }
+        // Code, and a shell that is told to, may run any file that it names.
+        let runs_any =
+            is_interpreter(program) || words.iter().any(|word| SHELLS.contains(&name_of(word)));
+        let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
+        files.extend(
+            places.filter(|path| {
+                is_code(path) || is_executable(path) || (runs_any && path.is_file())
+            }),
+        );
         for (at, word) in words.iter().enumerate() {
             add_folder_files(&mut files, word, &words[at + 1..], &folders);
         }
-        let places = words.iter().flat_map(|word| folders.iter().map(move |at| at.join(word)));
-        files.extend(places.filter(|path| is_code(path) || is_executable(path)));
         add_programs(&mut files, "", &words, &folders);
         for folder in &folders {
             files.extend(words.iter().flat_map(|word| matching(folder, word)));

@@ -166,6 +166,10 @@ impl CandidateReader<'_> {
         } else {
             PathBuf::from(program)
         };
+        let folder = match &entry.cwd {
+            Some(cwd) => files::in_folder(at.folder, path(cwd)?),
+            None => at.folder.to_path_buf(),
+        };
         let mut environment = from_file.clone();
         for (name, value) in &entry.env {
             let value = context.text_with_secrets(value).map_err(|error| error.to_string())?;
@@ -185,13 +189,9 @@ impl CandidateReader<'_> {
                 context.host_environment.variable(name).is_some_and(|own| own == value)
             };
             let set = || environment.iter().filter(|(name, value)| !is_users(name, value));
-            let runs_in = match &entry.cwd {
-                Some(cwd) => files::in_folder(at.folder, path(cwd)?),
-                None => at.folder.to_path_buf(),
-            };
             if let Some(project) = self.workspace()
                 && let Some((name, _)) =
-                    set().find(|(name, value)| leads_into(&project, name, value, &runs_in))
+                    set().find(|(name, value)| leads_into(&project, name, value, &folder))
             {
                 return Err(format!(
                     "the variable {name} has programs find in the project what they start, and no file of \
@@ -207,10 +207,6 @@ impl CandidateReader<'_> {
             }
         }
         let names: BTreeSet<String> = entry.env_vars.iter().chain(at.required).cloned().collect();
-        let folder = match &entry.cwd {
-            Some(cwd) => files::in_folder(at.folder, path(cwd)?),
-            None => at.folder.to_path_buf(),
-        };
         Ok(Program {
             program: self.found_in_project(&program, &folder).unwrap_or(program),
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
