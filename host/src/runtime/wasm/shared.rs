@@ -11,16 +11,14 @@
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use futures::task::AtomicWaker;
 use futures::{FutureExt, StreamExt};
 use std::future::{pending, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
-use wasmtime::component::{Accessor, AccessorTask};
+use wasmtime::component::Accessor;
 
 use super::instance::{WasmInstance, failure};
 use super::{AttributedJob, GuestHandle, Job, attributed};
@@ -406,12 +404,11 @@ async fn own(
     let WasmInstance { mut store, exports } = instance;
     let usage_counter = store.data().usage_counter();
     let result = {
-        let gate = WakeFilter::new();
         let current_call = store.run_concurrent(async |accessor| {
             let _ = state.0.guest.set(GuestHandle::new(accessor, exports));
-            serve(accessor, inbox, &gate).await
+            serve(accessor, inbox).await
         });
-        let current_call = usage_counter.count(gate.around(current_call));
+        let current_call = usage_counter.count(current_call);
         tokio::select! {
             biased;
             result = current_call => Some(result.flatten()),
@@ -447,14 +444,8 @@ impl Drop for EndGuard {
 async fn serve(
     accessor: &Accessor<HostState>,
     mut inbox: mpsc::UnboundedReceiver<Work>,
-    gate: &Arc<WakeFilter>,
 ) -> wasmtime::Result<()> {
     let mut running = FuturesUnordered::<Work>::new();
-    // A set whose futures were all polled wakes itself to be polled once more, and the whole instance
-    // with it. With one among them that is never woken, it does not. The same goes for the set of
-    // what the instance waits for.
-    running.push(pending().boxed());
-    accessor.spawn(PendingTask)?;
     let mut turns = pin!(async {
         loop {
             tokio::select! {
@@ -467,135 +458,10 @@ async fn serve(
             }
         }
     });
-    let waker = gate.clone().into();
     // This is polled when the guest can do no more for now: what it ran until then is one turn.
-    poll_fn(|_| {
+    poll_fn(|context| {
         accessor.with(|mut access| access.get().meter.rest());
-        match gate.woken.swap(false, Ordering::SeqCst) {
-            true => turns.as_mut().poll(&mut Context::from_waker(&waker)),
-            false => Poll::Pending,
-        }
+        turns.as_mut().poll(context)
     })
     .await
-}
-
-struct PendingTask;
-
-impl AccessorTask<HostState> for PendingTask {
-    async fn run(self, _: &Accessor<HostState>) -> wasmtime::Result<()> {
-        pending().await
-    }
-}
-
-/// Stands between an instance and what is done with it. The instance asks after that whenever its
-/// guest has made a step, and nearly always for nothing; and an answer of the guest, which is seen to
-/// in the same turn, would have the instance polled once more.
-struct WakeFilter {
-    /// There is something to do.
-    woken: AtomicBool,
-    /// Whether the instance is being polled: [`WakeFilter::AT_REST`] or one of those below it.
-    turn: AtomicU8,
-    instance: AtomicWaker,
-}
-
-impl Wake for WakeFilter {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::SeqCst);
-        let (polled, woken) = (Self::POLLED, Self::WOKEN);
-        let turn = self.turn.compare_exchange(polled, woken, Ordering::SeqCst, Ordering::SeqCst);
-        if turn == Err(Self::AT_REST) {
-            self.instance.wake();
-        }
-    }
-}
-
-impl WakeFilter {
-    const AT_REST: u8 = 0;
-    /// It is, and may yet see to what there is to do.
-    const POLLED: u8 = 1;
-    /// There came something to do since.
-    const WOKEN: u8 = 2;
-
-    fn new() -> Arc<Self> {
-        let (woken, turn) = (AtomicBool::new(true), AtomicU8::new(Self::AT_REST));
-        Arc::new(Self { woken, turn, instance: AtomicWaker::new() })
-    }
-
-    /// Runs the instance.
-    async fn around<F: Future>(&self, instance: F) -> F::Output {
-        let mut instance = pin!(instance);
-        poll_fn(|context| {
-            self.instance.register(context.waker());
-            self.turn.store(Self::POLLED, Ordering::SeqCst);
-            let polled = instance.as_mut().poll(context);
-            let turn = self.turn.swap(Self::AT_REST, Ordering::SeqCst);
-            // Not whenever there is something to do: a guest that has the host wait for something
-            // sees to nothing else until that is there.
-            if turn == Self::WOKEN && self.woken.load(Ordering::SeqCst) {
-                context.waker().wake_by_ref();
-            }
-            polled
-        })
-        .await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicU32;
-
-    /// Counts how often a task is woken.
-    #[derive(Default)]
-    struct WakeCounter(AtomicU32);
-
-    impl Wake for WakeCounter {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    /// Polls an instance that does this in its turn. Returns how often it was woken by it.
-    fn turn(gate: &Arc<WakeFilter>, act: impl Fn(&Arc<WakeFilter>)) -> u32 {
-        let woken = Arc::<WakeCounter>::default();
-        let waker = woken.clone().into();
-        let mut instance = pin!(gate.around(poll_fn(|_| {
-            act(gate);
-            Poll::<()>::Pending
-        })));
-        assert!(instance.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        woken.0.load(Ordering::SeqCst)
-    }
-
-    fn see_to_it(gate: &Arc<WakeFilter>) {
-        gate.woken.store(false, Ordering::SeqCst);
-    }
-
-    #[test]
-    fn an_instance_is_woken_for_what_it_has_not_seen_to() {
-        let gate = WakeFilter::new();
-        // It sees to nothing, and is not asked again for what was there before.
-        assert_eq!(turn(&gate, |_| {}), 0);
-        assert_eq!(turn(&gate, see_to_it), 0);
-        assert_eq!(turn(&gate, Wake::wake_by_ref), 1);
-        let both = |gate: &Arc<WakeFilter>| {
-            gate.wake_by_ref();
-            see_to_it(gate);
-        };
-        assert_eq!(turn(&gate, both), 0);
-    }
-
-    #[test]
-    fn an_instance_at_rest_is_woken() {
-        let gate = WakeFilter::new();
-        let woken = Arc::<WakeCounter>::default();
-        gate.instance.register(&woken.clone().into());
-        gate.wake_by_ref();
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
-        assert!(gate.woken.load(Ordering::SeqCst));
-    }
 }
