@@ -263,11 +263,11 @@ impl Network {
         let mut checked = Vec::new();
         for mut address in addresses.into_iter().take(MAX_ADDRESSES) {
             address.set_port(port);
-            let host_services =
-                |method| self.grants.host_services(method, &target.url, address.ip());
-            let reached =
-                |method| host_services(method).map_err(|kind| (address.ip(), kind, method));
-            match target.methods.iter().try_for_each(reached) {
+            let reach = |method| {
+                let reached = self.grants.may_reach(method, &target.url, address.ip());
+                reached.map_err(|kind| (address.ip(), kind, method))
+            };
+            match target.methods.iter().try_for_each(reach) {
                 Ok(()) => checked.push(address),
                 Err(why) => refused = refused.or(Some(why)),
             }

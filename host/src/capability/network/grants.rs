@@ -54,7 +54,7 @@ impl NetworkGrants {
     }
 
     /// Whether a request that is allowed may be taken to an address that its host has.
-    pub(super) fn host_services(
+    pub(super) fn may_reach(
         &self,
         method: &Method,
         url: &Url,
@@ -120,8 +120,8 @@ mod tests {
             let grants = NetworkGrants::new(vec![grants.collect()]);
             let url = Url::parse(url).unwrap();
             assert!(grants.allow(&Method::GET, &url), "{url}");
-            let host_services = grants.host_services(&Method::GET, &url, address.parse().unwrap());
-            assert_eq!(host_services, expected, "{granted:?}: {url} at {address}");
+            let reached = grants.may_reach(&Method::GET, &url, address.parse().unwrap());
+            assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
         };
         let private = Err(Kind::Private);
         check(&["https://*/*"], "https://a.com/", "8.8.8.8", Ok(()));

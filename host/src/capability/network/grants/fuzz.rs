@@ -28,7 +28,7 @@ pub(crate) fn url_pattern(text: &str) {
     let network = NetworkGrants::new(vec![vec![grant.clone()]]);
     let host_services = |address: &str| {
         let address: IpAddr = address.parse().expect("it is an address");
-        network.host_services(&method, &url, address).is_ok()
+        network.may_reach(&method, &url, address).is_ok()
     };
     let host = url.host_str().unwrap_or_default();
     if grant.names_host(host) {
