@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use tenon_config::approvals::ApprovalError;
 use tenon_config::diagnostic::chain;
@@ -23,6 +24,25 @@ Exit codes:
   4  the plugin trapped, or reached a limit or the timeout
   5  the host failed
 130  interrupted";
+
+/// How a command ends: its exit code. Of several, the greatest counts. [`EXIT_CODES`] says what each means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Success = 0,
+    Failed = 1,
+    Input = 2,
+    Refused = 3,
+    Trapped = 4,
+    Host = 5,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +201,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> Exit {
         match self {
             Self::NotInstalled { error, .. } => error.exit_code(),
             Self::Input(_)
@@ -191,24 +211,28 @@ impl Error {
             | Self::NoPlugin { .. }
             | Self::Config(_)
             | Self::Missing { .. }
-            | Self::Unguarded { .. } => 2,
-            Self::NotBuilt(_) => 1,
-            Self::Lock(_) => 2,
-            Self::Fetch(error) if !error.is_refusal() => 5,
-            Self::Fetch(_) | Self::Refused { .. } | Self::Unconfirmed { .. } => 3,
-            Self::Interrupted => 130,
-            Self::NotThere { refused: true, .. } | Self::Unasked { .. } | Self::Unserved { .. } => {
-                3
-            }
+            | Self::Unguarded { .. }
+            | Self::Lock(_) => Exit::Input,
+            Self::NotBuilt(_) => Exit::Failed,
+            Self::Fetch(error) if !error.is_refusal() => Exit::Host,
+            Self::Fetch(_)
+            | Self::Refused { .. }
+            | Self::Unconfirmed { .. }
+            | Self::NotThere { refused: true, .. }
+            | Self::Unasked { .. }
+            | Self::Unserved { .. } => Exit::Refused,
+            Self::Interrupted => Exit::Interrupted,
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
-            Self::NotThere { .. } => 2,
-            Self::Unread => 0,
-            Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => 5,
+            Self::NotThere { .. } => Exit::Input,
+            Self::Unread => Exit::Success,
+            Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => Exit::Host,
             Self::Call(error) | Self::Known { error, .. } => match error {
-                CallError::NotFound { .. } | CallError::InvalidInput { .. } => 2,
-                CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => 3,
+                CallError::NotFound { .. } | CallError::InvalidInput { .. } => Exit::Input,
+                CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {
+                    Exit::Refused
+                }
                 CallError::Failed { failure, .. } => code_of(failure),
-                _ => 5,
+                _ => Exit::Host,
             },
         }
     }
@@ -268,14 +292,14 @@ impl Error {
     }
 }
 
-fn code_of(failure: &Failure) -> u8 {
+fn code_of(failure: &Failure) -> Exit {
     match failure {
-        Failure::Answered(_) | Failure::Unsupported(_) | Failure::Contract(_) => 1,
+        Failure::Answered(_) | Failure::Unsupported(_) | Failure::Contract(_) => Exit::Failed,
         Failure::Trapped(_)
         | Failure::LimitExceeded(_)
         | Failure::Deadline(_)
-        | Failure::Lost(_) => 4,
-        _ => 5,
+        | Failure::Lost(_) => Exit::Trapped,
+        _ => Exit::Host,
     }
 }
 
@@ -284,6 +308,23 @@ mod tests {
     use super::*;
     use std::time::Duration;
     use tenon_host::types::{Error as Answer, Unavailability};
+
+    #[test]
+    fn help_has_a_line_for_each_exit_code() {
+        let exits = [
+            Exit::Success,
+            Exit::Failed,
+            Exit::Input,
+            Exit::Refused,
+            Exit::Trapped,
+            Exit::Host,
+            Exit::Interrupted,
+        ];
+        let lines = EXIT_CODES.lines().skip(1);
+        let codes: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(codes, exits.map(|exit| (exit as u8).to_string()));
+        assert!(exits.is_sorted());
+    }
 
     #[test]
     fn who_is_to_come_back_is_told_when() {

@@ -26,7 +26,7 @@ use tenon_host::{
 use crate::Common;
 use crate::approval::{TerminalApprover, is_terminal};
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::interrupt::Interrupts;
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
@@ -596,13 +596,13 @@ pub(crate) fn unserved(platform: &Platform, model: &str) -> Option<Error> {
 
 /// The exit code for plugins that are declared and failed: that of the worst failure. One that waits
 /// for an approval has not failed.
-pub(crate) fn code_of_failures(platform: &Platform) -> u8 {
+pub(crate) fn code_of_failures(platform: &Platform) -> Exit {
     let reports = platform.plugins();
     let failed = reports.iter().filter(|of| of.state.is_failure() && !of.awaits_approval);
     let codes = failed.map(|report| not_there(report).exit_code());
     // What could not be read or understood is wrong configuration; what a plugin that is there offers
     // and nobody can use is its own affair.
-    codes.chain(platform.unread().iter().map(|_| 2)).max().unwrap_or(0)
+    codes.chain(platform.unread().iter().map(|_| Exit::Input)).max().unwrap_or(Exit::Success)
 }
 
 /// That a plugin is not there because it is not let in.

@@ -192,7 +192,7 @@ fn read_bounded(name: &str, input: impl Read) -> Result<String, Error> {
 /// exit code.
 pub(crate) fn report(error: &Error, as_json: bool) -> ExitCode {
     if matches!(error, Error::Unread) {
-        return ExitCode::SUCCESS;
+        return error.exit_code().into();
     }
     if as_json {
         // Where standard output is closed there is nobody to tell.

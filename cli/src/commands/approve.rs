@@ -11,7 +11,7 @@ use tenon_host::types::name::nearest;
 
 use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
 use crate::authored::same;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
 use crate::{Common, open, output, pins};
@@ -144,7 +144,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         false if rows.is_empty() => output::line("there is nothing to approve")?,
         false => {}
     }
-    Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    Ok(if all { Exit::Success } else { Exit::Refused }.into())
 }
 
 /// Approves the plugin with a manifest that was installed, if it needs that and the user says so,

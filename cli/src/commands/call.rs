@@ -7,7 +7,7 @@ use tenon_host::types::text::one_line;
 use tenon_host::types::{Content, ContentBlock, ResourceBody, ToolResult};
 use tenon_host::{Call, Caller};
 
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::{Common, open, output, progress};
 
 /// Call a tool
@@ -52,7 +52,7 @@ fn show(common: &Common, result: &ToolResult) -> Result<ExitCode, Error> {
     } else {
         print(result)?;
     }
-    Ok(if result.is_error { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(if result.is_error { Exit::Failed } else { Exit::Success }.into())
 }
 
 /// Prints the text of a result, and what else there is as a word about it. A result whose content says

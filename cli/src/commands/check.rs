@@ -18,7 +18,7 @@ use crate::approval::ValueKind;
 use crate::authored::AuthoredPlugin;
 use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::open::trust;
 use crate::templates::Language;
 use crate::{Common, open, output};
@@ -139,7 +139,7 @@ fn show(
     asked: bool,
 ) -> Result<ExitCode, Error> {
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    let code = ExitCode::from(u8::from(errors > 0));
+    let code = ExitCode::from(if errors > 0 { Exit::Failed } else { Exit::Success });
     if common.json {
         output::json(&json!({ "plugin": id, "findings": findings, "registered": registered }))?;
         return Ok(code);

@@ -13,7 +13,7 @@ use tenon_host::{
     Registry, ServerReport,
 };
 
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::hint::as_typed;
 use crate::{Common, open, output};
 
@@ -122,7 +122,7 @@ struct DoctorReport<'a> {
 impl DoctorReport<'_> {
     fn code(&self) -> ExitCode {
         let failed = self.reports.iter().any(|report| report.state.is_failure());
-        if self.well && !failed { ExitCode::SUCCESS } else { ExitCode::from(1) }
+        if self.well && !failed { Exit::Success } else { Exit::Failed }.into()
     }
 
     fn rows(&self) -> Result<(), Error> {

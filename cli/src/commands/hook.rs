@@ -7,7 +7,7 @@ use tenon_host::types::hook::{POINTS, PointInfo};
 use tenon_host::types::text::one_line;
 use tenon_host::{CallError, HookOutcome, HookReport, PluginKind, Registry};
 
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::{Common, open, output};
 
 /// Run the hooks of a point with a context, or list all handlers
@@ -80,8 +80,8 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         return Err(CallError::Failed { plugin, failure }.into());
     }
     let code = match report.outcome {
-        HookOutcome::Veto { .. } => ExitCode::from(3),
-        _ => ExitCode::SUCCESS,
+        HookOutcome::Veto { .. } => Exit::Refused,
+        _ => Exit::Success,
     };
     if common.json {
         let mut form = match &report.outcome {
@@ -91,7 +91,7 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         form["context"] = report.context;
         form["handlers"] = json!(report.handlers);
         output::json(&form)?;
-        return Ok(code);
+        return Ok(code.into());
     }
     for handler in &report.handlers {
         let error = handler.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
@@ -103,5 +103,5 @@ fn show(common: &Common, report: HookReport) -> Result<ExitCode, Error> {
         }
         _ => output::json(&report.context)?,
     }
-    Ok(code)
+    Ok(code.into())
 }

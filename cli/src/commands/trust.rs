@@ -12,7 +12,7 @@ use tenon_host::types::text::one_line;
 
 use crate::approval::{is_terminal, seen};
 use crate::client::line;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::open::trust;
 use crate::{Common, open, output};
@@ -113,7 +113,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     if asks && !ask(question).await {
         told(common, &review, false, code_may_change, "it is not trusted")?;
-        return Ok(ExitCode::from(3));
+        return Ok(Exit::Refused.into());
     }
     file.trust(&review, code_may_change)?;
     told(common, &review, true, code_may_change, &format!("the project in {shown} is trusted"))

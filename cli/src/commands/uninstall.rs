@@ -8,7 +8,7 @@ use tenon_host::HostEnvironment;
 use tenon_host::types::name::nearest;
 
 use crate::approval::is_terminal;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::installed::{InstallFolder, MANIFEST};
 use crate::open::trust;
@@ -54,7 +54,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     if !yes && !confirmed(format!("remove plugin \"{id}\" and its approval? [y]es, [n]o: ")).await {
         output::line(format!("plugin \"{id}\" stays"))?;
-        return Ok(ExitCode::from(3));
+        return Ok(Exit::Refused.into());
     }
     let _claim = place.claim()?;
     let mut lock = LockFile::read(&path)?;
