@@ -194,7 +194,7 @@ impl Error {
             Self::Missing { .. } => "not-installed",
             Self::NotBuilt(_) => "not-built",
             Self::NotThere { refused: true, .. } => "refused",
-            Self::NotThere { .. } => "not-there",
+            Self::NotThere { .. } => "not-loaded",
             Self::Interrupted => "interrupted",
             Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
             Self::Call(error) | Self::Known { error, .. } => error.code(),

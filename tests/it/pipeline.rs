@@ -37,7 +37,7 @@ fn heard(events: &mut Subscription) -> Vec<String> {
             Step::Attempted { attempt, error } => {
                 format!("attempt {attempt}: {}", if error.is_some() { "error" } else { "ok" })
             }
-            Step::Bounded { whole, .. } => {
+            Step::Bounded { full_result_uri: whole, .. } => {
                 if whole.is_some() { "bounded: cut" } else { "bounded" }.into()
             }
             Step::HooksAfter { handlers } => format!("after: {}", handlers[0].outcome),

@@ -161,14 +161,14 @@ async fn resources_and_prompts_are_tools_beside_the_servers_own() {
     let read = json!({ "uri": "memo:///one" });
     let whole = call(&platform, "s__read_resource", read).await.unwrap();
     assert_eq!(parts(whole), ["0123456789", "[1, 2, 3, 4]"]);
-    let read = json!({ "uri": "memo:///one", "max_bytes": 4 });
+    let read = json!({ "uri": "memo:///one", "maxBytes": 4 });
     let some = call(&platform, "s__read_resource", read).await.unwrap();
     let cut = ["0123\n[cut: the first 4 of 10 bytes]", "[left out: 4 bytes]"];
     assert_eq!(parts(some), cut);
     // A token is taken for four bytes, and the smaller budget holds.
-    let read = json!({ "uri": "memo:///one", "max_bytes": 9, "max_tokens": 1 });
+    let read = json!({ "uri": "memo:///one", "maxBytes": 9, "maxTokens": 1 });
     assert_eq!(parts(call(&platform, "s__read_resource", read).await.unwrap()), cut);
-    let read = json!({ "uri": "memo:///one", "max_tokens": 0 });
+    let read = json!({ "uri": "memo:///one", "maxTokens": 0 });
     assert_eq!(failure(&platform, "s__read_resource", read).await.code(), "invalid-input");
 
     let prompt = json!({ "name": "hello", "arguments": { "whom": "you" } });
@@ -212,7 +212,7 @@ async fn calls_of_the_hosts_own_tools_are_calls_like_any_other() {
             ("s__list_resources", "ok"),
         ]
     );
-    assert_eq!(records[1].arguments, json!({ "uri": "memo:///one", "max_tokens": 3 }));
+    assert_eq!(records[1].arguments, json!({ "uri": "memo:///one", "maxTokens": 3 }));
 }
 
 #[tokio::test]

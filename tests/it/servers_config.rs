@@ -74,7 +74,7 @@ fn the_first_of_four_places_wins_and_the_others_are_reported() {
     let plugins = parsed(&output)["plugins"].clone();
     let rows = plugins.as_array().unwrap().iter().map(|row| {
         let word = |member: &str| row[member].as_str().unwrap_or_default().to_string();
-        let named_in = word("named_in").replace(&*project.path("").to_string_lossy(), "");
+        let named_in = word("namedIn").replace(&*project.path("").to_string_lossy(), "");
         let named_in = named_in.trim_start_matches("./").trim_start_matches('/').to_string();
         format!("{} {} {named_in}", word("plugin"), word("state"))
     });

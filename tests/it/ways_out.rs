@@ -359,7 +359,7 @@ async fn answers(platform: &Platform) -> Vec<(&'static str, String)> {
         ("read as a tool", call("t__read_resource", json!({ "uri": "a:b" })).await),
         (
             "read as a tool, cut in the secret",
-            call("t__read_resource", json!({ "uri": "a:b", "max_bytes": 17 })).await,
+            call("t__read_resource", json!({ "uri": "a:b", "maxBytes": 17 })).await,
         ),
         ("prompts as a tool", call("t__list_prompts", json!({})).await),
         ("prompt as a tool", call("t__get_prompt", json!({ "name": "p" })).await),

@@ -510,6 +510,7 @@ pub struct Snapshot {
 
 /// How one plugin stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PluginStatus {
     /// The plugin's id.
     pub plugin: String,

@@ -54,7 +54,7 @@ pub struct ApprovalRequest {
 
 /// How an MCP server is started or reached, with secrets masked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ServerParameters {
     /// The program, of a server that is a child process.

@@ -74,7 +74,7 @@ struct ApprovalFileJson {
 
 /// One approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ApprovalEntry {
     plugin: String,
     /// What names it: plugins of other projects may have the same id.

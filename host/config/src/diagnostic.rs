@@ -5,6 +5,7 @@ use std::fmt;
 
 /// One thing that went wrong, and what to do about it. The other plugins are not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// The plugin it is about, where one can be named.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -438,7 +438,7 @@ pub(super) fn explain(
 /// How much the arguments let be read. A number that is no length bounds nothing.
 fn budget(arguments: &Value) -> ReadLimit {
     let most = |name: &str| arguments[name].as_u64().and_then(|most| usize::try_from(most).ok());
-    ReadLimit { max_bytes: most("max_bytes"), max_tokens: most("max_tokens") }
+    ReadLimit { max_bytes: most("maxBytes"), max_tokens: most("maxTokens") }
 }
 
 /// Texts by their names.

@@ -8,7 +8,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// How much of a resource may be read. Nothing said is everything; where both are, the smaller one
 /// holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct ReadLimit {
     /// So many bytes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -190,7 +190,7 @@ impl CallState {
 
     /// Tells those who watch that the result is free of secrets and short enough.
     pub(super) fn bounded(&self) {
-        self.step(|| Step::Bounded { bytes: self.bytes_out, whole: self.whole.clone() });
+        self.step(|| Step::Bounded { bytes: self.bytes_out, full_result_uri: self.whole.clone() });
     }
 
     /// Adds what the last attempt has used.
@@ -205,7 +205,7 @@ impl CallState {
         }
         for mut refusal in words {
             self.redactor.redact(&mut refusal);
-            self.step(|| Step::Refused { words: refusal.clone() });
+            self.step(|| Step::Refused { message: refusal.clone() });
             self.refusals.push(refusal);
         }
         let Usage { cpu_micros, memory_bytes, host_calls, .. } = attempt.usage();
@@ -267,7 +267,7 @@ impl CallState {
             arguments: std::mem::take(&mut self.arguments).into_value(),
             outcome: outcome.into(),
             error: error(),
-            whole: self.whole.take(),
+            full_result_uri: self.whole.take(),
             usage,
         };
         history.record(QueuedRecord::new(record, self.redactor.clone()));

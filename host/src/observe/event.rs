@@ -70,7 +70,7 @@ impl fmt::Display for BreakerState {
 
 /// An event of the platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
+#[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Event {
     /// A plugin registered again after it reported a change.
@@ -175,7 +175,7 @@ pub struct CallEvent {
 
 /// A step of a call. A step that stops the call is followed by [`Step::Ended`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "step", rename_all = "kebab-case")]
+#[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Step {
     /// The tool was found.
@@ -199,14 +199,14 @@ pub enum Step {
     /// The plugin tried something that is not granted.
     Refused {
         /// The refusals, each with the line that would request the capability.
-        words: String,
+        message: String,
     },
     /// The result is masked and, if too long, truncated.
     Bounded {
         /// The length of the plugin's answer, in bytes.
         bytes: u64,
         /// The URI of the whole answer, if it was truncated.
-        whole: Option<String>,
+        full_result_uri: Option<String>,
     },
     /// The hooks after the call have run.
     HooksAfter {

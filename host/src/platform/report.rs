@@ -14,6 +14,7 @@ use crate::server::ServerReport;
 /// The state of one plugin, and why.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct PluginReport {
     /// The plugin's id.
     pub plugin: String,

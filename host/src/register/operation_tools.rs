@@ -27,12 +27,12 @@ static ON_RESOURCES: LazyLock<Vec<(McpOperation, DeclaredTool)>> = LazyLock::new
                 "Reads a resource of a plugin by its URI",
                 json!({
                     "uri": { "type": "string", "description": "The URI, as it was listed, or made of a template" },
-                    "max_bytes": {
+                    "maxBytes": {
                         "type": "integer",
                         "minimum": 1,
                         "description": "The maximum number of bytes to read; longer content is truncated",
                     },
-                    "max_tokens": {
+                    "maxTokens": {
                         "type": "integer",
                         "minimum": 1,
                         "description": "The same limit in tokens, counted as four bytes each; the smaller limit applies",

@@ -165,6 +165,7 @@ struct McpJson {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ToolForm {
     name: String,
     title: Option<String>,

@@ -36,6 +36,7 @@ pub(crate) use tenon_config::config::Supervision;
 /// How a server fares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
+#[serde(rename_all = "camelCase")]
 pub struct ServerReport {
     /// Whether it runs.
     pub state: ServerState,

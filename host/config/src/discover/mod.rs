@@ -104,6 +104,7 @@ pub struct Discovery {
 
 /// Something that was found and is no candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SkippedEntry {
     /// The plugin's id.
     pub id: String,

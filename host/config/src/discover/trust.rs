@@ -307,7 +307,7 @@ fn content_of(path: &Path) -> Digest {
 
 /// A project as it was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrustEntry {
     content: ProjectContent,
     /// Whether components and scripts, with their manifests, and programs may be others than they were.

@@ -77,7 +77,7 @@ fn this_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Er
 
 /// The pins of one plugin.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PluginPins {
     plugin: String,
     /// What names it: plugins of other projects may have the same id.

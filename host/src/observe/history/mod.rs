@@ -86,7 +86,7 @@ pub struct Record {
     pub error: Option<String>,
     /// Where the whole result is kept, if it was too long.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub whole: Option<String>,
+    pub full_result_uri: Option<String>,
     /// What it used.
     pub usage: Usage,
 }
@@ -221,7 +221,7 @@ mod tests {
             arguments,
             outcome: "ok".into(),
             error: None,
-            whole: None,
+            full_result_uri: None,
             usage: Usage::default(),
         };
         QueuedRecord::new(record, Arc::default())
