@@ -52,6 +52,7 @@ async fn on_stage(
             return rows.into_iter().map(|(place, row)| (place, failed(row))).collect();
         }
     };
+    world.log_once().await;
     let mut outcomes = Vec::new();
     let (together, alone): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, row)| row.meanwhile);
     let mut recorded = Vec::new();

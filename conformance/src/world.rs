@@ -1,7 +1,7 @@
 //! A host with hostile plugins in it, and everything around it.
 
 use futures::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -240,6 +240,21 @@ impl TestHost {
     /// What there is none of on this system.
     pub(crate) fn lacks(&self, what: &str) -> bool {
         self.fixture.lacking().contains(&what)
+    }
+
+    /// Has plugins write to their log and console, whatever comes of it. The first time that `tracing` meets a place
+    /// in the host's code that logs, it can miss a subscriber that another thread sets at that moment; the next
+    /// subscriber mends that.
+    pub(crate) async fn log_once(&self) {
+        for (plugin, tool) in
+            [("plain", "log_lines"), ("plain", "write_lines"), ("plain-script", "log_lines")]
+        {
+            if self.absence(plugin).is_none() {
+                let name = format!("{}__{tool}", id(plugin));
+                let call = self.call(name, json!({ "text": "1" }));
+                ended(call.with_subscriber(CallLogSubscriber::default())).await;
+            }
+        }
     }
 
     /// Does a deed. Gives what is wrong with what came of it.

@@ -936,10 +936,16 @@ async fn an_interrupted_command_takes_its_leave_of_servers() {
     assert_eq!(interrupted(call), Some(130));
     assert!(noted().ends_with("notifications/cancelled\nend\n"), "{}", noted());
 
-    let mut watch = project.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
-    let first = BufReader::new(watch.stdout.take().unwrap()).lines().next();
-    assert_eq!(first.unwrap().unwrap(), "watching; 1 plugins are ready");
+    // One that is known already would not be started.
+    let mut watch = project.command(&["watch"]);
+    let watch = watch.env("XDG_CACHE_HOME", project.path("cache")).stdout(Stdio::piped());
+    let mut watch = watch.spawn().unwrap();
+    // It ends by itself when its output is closed.
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "watching; 1 plugins are ready");
+    assert!(!noted().ends_with("end\n"), "{}", noted());
     assert_eq!(interrupted(watch), Some(0));
+    drop(lines);
     assert!(noted().ends_with("end\n"), "{}", noted());
 }
 

@@ -1,5 +1,8 @@
 //! Files: what was granted works, through the guest's own standard library and both editions of
 //! WASI, and nothing else does.
+//!
+//! Most attempts at what was not granted are rows of the table of the conformance suite. Here are
+//! those that it has no control for, other races, and the words of refusals.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -46,7 +49,6 @@ async fn platform() -> Running {
     symlink("deep/c.txt", at("pub/good")).unwrap();
     symlink(at("ro/r.txt"), at("pub/good-absolute")).unwrap();
     symlink("no.txt", at("mixed/link.md")).unwrap();
-    symlink("../pub", at("secret/way-in")).unwrap();
     let status = std::process::Command::new("mkfifo").arg(at("pub/pipe")).status();
     assert!(status.expect("mkfifo starts").success());
     let base = base.display();
@@ -144,7 +146,6 @@ async fn a_listing_shows_what_is_granted_and_the_way_there() {
     check(p, "list", "/", "", &format!("ok {first}")).await;
     let all = "ok a.txt deep good good-absolute loop out out-absolute out-folder pipe root";
     check(p, "list", "BASE/pub", "", all).await;
-    denied(p, &EDITIONS, "list", "BASE/secret", "").await;
 }
 
 #[tokio::test]
@@ -198,87 +199,29 @@ async fn what_may_be_written_is_written() {
 async fn no_path_leads_out() {
     let platform = platform().await;
     let p = &platform;
-    for path in [
-        "BASE/secret/s.txt",
-        "BASE/pub/../secret/s.txt",
-        "BASE/pub/deep/../../secret/s.txt",
-        "BASE/pub/out",
-        "BASE/pub/out/",
-        "BASE/pub/out-folder/s.txt",
-        "BASE/pub/out-folder/../secret/s.txt",
-        "BASE/pub/out-folder/way-in/a.txt",
-        "BASE/pub/out-absolute",
-        "BASE/pub/root/etc/passwd",
-        "BASE/secret/way-in/a.txt",
-        "BASE/mixed/no.txt",
-        "BASE/mixed/link.md",
-        "BASE/mixed/sub/no.md",
-        "BASE/mixed/OK.MD",
-        "BASE/PUB/a.txt",
-        "BASE/log/l.txt",
-        "BASE/secret/none",
-        "/etc/passwd",
-        "/proc/self/environ",
-        "/proc/self/root/etc/passwd",
-        "/dev/zero",
-        "BASE/pub/pipe",
-    ] {
+    for path in ["/proc/self/environ", "/dev/zero"] {
         denied(p, &EDITIONS, "read", path, "").await;
     }
-    for path in [
-        "BASE/secret/s.txt",
-        "BASE/pub/out",
-        "BASE/pub/out-folder/s.txt",
-        "BASE/mixed/no.txt",
-        "BASE/secret",
-        "/etc/passwd",
-    ] {
-        denied(p, &EDITIONS, "stat", path, "").await;
-        denied(p, &["0.2", "0.3"], "identity", path, "").await;
-    }
-    for path in ["BASE/secret/s.txt", "BASE/mixed/no.txt", "BASE/secret/way-in"] {
-        denied(p, &EDITIONS, "lstat", path, "").await;
+    // Not even that it is no link is told.
+    for path in ["BASE/secret/s.txt", "BASE/mixed/no.txt"] {
         denied(p, &EDITIONS, "read-link", path, "").await;
     }
-    denied(p, &EDITIONS, "read-link", "BASE/pub/out-absolute", "").await;
-    // As no standard library would pass them: beneath the folder `ro`.
-    for path in [
-        "raw:../secret/s.txt",
-        "raw:./../secret/s.txt",
-        "raw:../ro/r.txt",
-        "raw:..",
-        "raw:/etc/passwd",
-        "raw://etc/passwd",
-        "raw:../../../../../../../../etc/passwd",
-    ] {
-        denied(p, &["0.2", "0.3"], "read", path, "").await;
-        denied(p, &["0.2", "0.3"], "stat", path, "").await;
-        denied(p, &["0.2", "0.3"], "write", path, "").await;
+    denied(p, &["std"], "read-link", "BASE/pub/out-absolute", "").await;
+    // The folder above `ro`, as no standard library would pass it.
+    for deed in ["read", "write"] {
+        denied(p, &["0.2", "0.3"], deed, "raw:..", "").await;
     }
 }
 
 #[tokio::test]
-async fn names_that_are_none_are_errors_and_nothing_else() {
+async fn a_folder_has_a_name_within_itself() {
     let platform = platform().await;
-    let p = &platform;
-    let long = format!("raw:{}", "x/".repeat(3000));
-    let name = format!("raw:{}", "x".repeat(300));
-    for (path, expected) in [
-        ("raw:", "no-entry"),
-        ("raw:a\0b", "invalid"),
-        ("raw:\u{fffd}\u{202e}", "no-entry"),
-        (&long, "name-too-long"),
-        (&name, "name-too-long"),
-        ("raw:.", "ok"),
-        ("raw:./", "ok"),
-    ] {
+    for path in ["raw:.", "raw:./"] {
         for edition in ["0.2", "0.3"] {
-            let said = attempt(p, edition, "stat", path, "").await;
-            let said = said.split(' ').next().unwrap();
-            assert_eq!(said, expected, "{edition} {path:?}");
+            let said = attempt(&platform, edition, "stat", path, "").await;
+            assert!(said.starts_with("ok "), "{edition} {path}: {said}");
         }
     }
-    assert_eq!(attempt(p, "std", "read", "BASE/ro/r.txt", "").await, "ok granted r");
 }
 
 #[tokio::test]
@@ -291,88 +234,33 @@ async fn a_name_that_is_not_utf_8_is_neither_shown_nor_in_the_way() {
     check(&platform, "list", "BASE/ro", "", "ok r.txt").await;
 }
 
+/// Where it is granted, each of these fails as well, for what is there or is not.
 #[tokio::test]
-async fn nothing_is_changed_that_may_not_be() {
+async fn a_change_that_is_not_granted_tells_nothing_of_what_is_there() {
     let platform = platform().await;
     let p = &platform;
     for path in [
-        "BASE/ro/r.txt",
         "BASE/ro/new.txt",
-        "BASE/mixed/ok.md",
         "BASE/mixed/new.md",
-        "BASE/pub/out",
         "BASE/pub/out-folder/new.txt",
         "BASE/secret/new.txt",
         "/new.txt",
     ] {
-        for deed in ["write", "append", "create-new", "set-times"] {
-            if (deed, path) == ("create-new", "BASE/pub/out") {
-                continue;
-            }
-            denied(p, &EDITIONS, deed, path, "").await;
-        }
-        for deed in ["truncate"] {
+        for deed in ["truncate", "set-times"] {
             denied(p, &EDITIONS, deed, path, "").await;
         }
     }
-    for path in ["BASE/ro/new", "BASE/secret/new", "BASE/new", "BASE/mixed/new.md"] {
-        denied(p, &EDITIONS, "make-folder", path, "").await;
+    for path in ["BASE/ro/r.txt", "BASE/mixed/ok.md"] {
+        denied(p, &EDITIONS, "create-new", path, "").await;
     }
-    for path in ["BASE/ro/r.txt", "BASE/mixed/ok.md", "BASE/secret/s.txt"] {
-        denied(p, &EDITIONS, "unlink", path, "").await;
-    }
-    for path in ["BASE/ro", "BASE/secret", "BASE/mixed/sub", "BASE"] {
-        denied(p, &EDITIONS, "remove-folder", path, "").await;
-    }
+    denied(p, &EDITIONS, "link", "BASE/pub/a.txt", "BASE/secret/s.txt").await;
     let base = base(&p.project);
-    assert_eq!(fs::read_to_string(base.join("ro/r.txt")).unwrap(), "granted r");
-    assert_eq!(fs::read_to_string(base.join("secret/s.txt")).unwrap(), "hidden");
+    for (path, content) in
+        [("ro/r.txt", "granted r"), ("mixed/ok.md", "granted m"), ("secret/s.txt", "hidden")]
+    {
+        assert_eq!(fs::read_to_string(base.join(path)).unwrap(), content);
+    }
     assert!(!base.join("secret/new.txt").exists() && !base.join("ro/new.txt").exists());
-}
-
-#[tokio::test]
-async fn no_new_name_gives_new_rights() {
-    let platform = platform().await;
-    let p = &platform;
-    for (from, to) in [
-        // What may be read only would become writable.
-        ("BASE/ro/r.txt", "BASE/pub/r.txt"),
-        ("BASE/mixed/ok.md", "BASE/pub/ok.md"),
-        // What may be written only would become readable.
-        ("BASE/log/l.txt", "BASE/pub/l.txt"),
-        // In and out.
-        ("BASE/secret/s.txt", "BASE/pub/s.txt"),
-        ("BASE/pub/a.txt", "BASE/secret/a.txt"),
-        ("BASE/pub/a.txt", "BASE/ro/a.txt"),
-        ("BASE/pub/a.txt", "/a.txt"),
-        // Another's place.
-        ("BASE/pub/a.txt", "BASE/secret/s.txt"),
-    ] {
-        denied(p, &EDITIONS, "rename", from, to).await;
-        denied(p, &EDITIONS, "link", from, to).await;
-    }
-    // A folder takes along what is in it.
-    for (from, to) in [
-        ("BASE/secret", "BASE/pub/secret"),
-        ("BASE/mixed/sub", "BASE/pub/sub"),
-        ("BASE/pub/deep", "BASE/log/deep"),
-        ("BASE/ro", "BASE/pub/ro"),
-    ] {
-        denied(p, &EDITIONS, "rename", from, to).await;
-    }
-    for (link, target) in [
-        ("BASE/pub/l", "../secret/s.txt"),
-        ("BASE/pub/l", "../../../../../../etc/passwd"),
-        ("BASE/pub/l", "/etc/passwd"),
-        ("BASE/pub/deep/l", "../../secret"),
-        ("BASE/ro/l", "r.txt"),
-        ("BASE/secret/l", "../pub/a.txt"),
-    ] {
-        denied(p, &EDITIONS, "symlink", link, target).await;
-    }
-    let base = base(&p.project);
-    assert!(base.join("secret/s.txt").exists() && base.join("ro/r.txt").exists());
-    assert!(fs::symlink_metadata(base.join("pub/l")).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
@@ -508,7 +396,7 @@ async fn a_refusal_says_who_tried_what_and_how_to_request_it() {
     let refused = loop {
         match events.next().await.expect("the platform is there") {
             Event::Call(call) => {
-                if let Step::Refused { words } = call.step {
+                if let Step::Refused { message: words } = call.step {
                     break words;
                 }
             }
@@ -578,31 +466,26 @@ async fn a_refusal_of_what_no_glob_covers_says_why_and_what_would() {
     }
 }
 
+/// Names that the table of the conformance suite does not have with each operation. The ways that
+/// lead to a name are tried there.
 #[tokio::test]
 async fn no_operation_changes_what_no_glob_covers() {
     let project = Project::new("plugins.folders = [\"own\"]");
     let base = base(&project);
     for (path, content) in [
         (".git/config", "kept"),
-        (".git/hooks/sample", "kept"),
         ("tenon.toml", "kept"),
-        (".env", "kept"),
-        ("sub/deep/.mcp.json", "kept"),
-        ("hooks/post-commit", "kept"),
         ("x.git/description", "kept"),
         ("GIT~1/config", "kept"),
         ("plain/CLAUDE.md", "kept"),
         ("plugin.toml", "kept"),
         (".idea/workspace.xml", "kept"),
         (".envrc", "kept"),
-        ("plain/settings.json", "kept"),
         ("free", "kept"),
     ] {
         project.write(&format!("pub/{path}"), content);
     }
-    symlink(".git", base.join("pub/harmless")).unwrap();
-    symlink("tenon.toml", base.join("pub/also-harmless")).unwrap();
-    symlink(".idea", base.join("pub/new-harmless")).unwrap();
+    symlink(".idea", base.join("pub/harmless")).unwrap();
     project.write("own/e/escape.wasm", fs::read(guests::ESCAPE).unwrap());
     let manifest = format!(
         "plugin.id = \"e\"\nruntime = {{ kind = \"wasm\", path = \"escape.wasm\" }}\n\
@@ -635,19 +518,9 @@ async fn no_operation_changes_what_no_glob_covers() {
     let to_what_is_there = ["write", "append", "truncate", "unlink", "set-times"];
     let to_what_is_not = ["write", "append", "create-new", "make-folder"];
     let paths = [
-        "tenon.toml",
         "TENON.toml",
         "tenon.toml.",
-        "plain/../tenon.toml",
-        "also-harmless",
-        ".git/config",
-        ".git/hooks/new",
-        "harmless/config",
-        "harmless/hooks/new",
-        "sub/.mcp.json",
-        "sub/deep/.mcp.json",
-        "sub/.vscode",
-        "new-harmless/settings.json",
+        "harmless/settings.json",
         ".envrc",
         ".husky",
         "plain/AGENTS.md",
@@ -657,39 +530,14 @@ async fn no_operation_changes_what_no_glob_covers() {
         "GIT~1/config",
     ];
     let mut rows: Vec<(&str, &str, &str)> = Vec::new();
-    // A link that leads there is itself as free as any file.
-    let is_link = |path: &str| path == "also-harmless";
     for path in paths {
         let changing = match base.join("pub").join(path).exists() {
             true => &to_what_is_there[..],
             false => &to_what_is_not,
         };
-        for &deed in changing {
-            let of_link = matches!(deed, "unlink" | "create-new" | "make-folder");
-            if !(is_link(path) && of_link) {
-                rows.push((deed, path, ""));
-            }
-        }
+        rows.extend(changing.iter().map(|&deed| (deed, path, "")));
     }
-    rows.extend([
-        ("remove-folder", ".git/hooks", ""),
-        ("rename", "free", "tenon.toml"),
-        ("rename", "tenon.toml", "x"),
-        ("rename", "free", ".git/hooks/post-commit"),
-        ("rename", ".git/hooks/sample", "x"),
-        ("rename", ".git", "x"),
-        ("rename", "hooks", ".git/new"),
-        ("rename", "plain", ".vscode"),
-        ("rename", "plain", "sub/.vscode"),
-        ("rename", "sub", "x"),
-        ("rename", "sub/deep", "plain/x"),
-        ("link", "free", "x.git/config"),
-        ("link", "free", ".bashrc"),
-        ("link", "tenon.toml", "x"),
-        ("link", ".env", "x"),
-        ("read", ".env", ""),
-        ("stat", ".env", ""),
-    ]);
+    rows.push(("link", "free", "x.git/config"));
     for (deed, path, other) in rows {
         let at =
             |path: &str| if path.is_empty() { String::new() } else { format!("BASE/pub/{path}") };
@@ -698,7 +546,8 @@ async fn no_operation_changes_what_no_glob_covers() {
             assert!(is_denied(&said), "{edition} {deed} {path} {other}: {said}");
         }
     }
-    for path in ["tenon.toml", ".git/new", ".envrc", "sub/.vscode"] {
+    // What has these names is there already.
+    for path in ["tenon.toml", ".envrc"] {
         let said = attempt(&platform, "0.2", "symlink", &format!("BASE/pub/{path}"), "free").await;
         assert!(is_denied(&said), "{path}: {said}");
     }
@@ -707,58 +556,4 @@ async fn no_operation_changes_what_no_glob_covers() {
     check(&platform, "read", "BASE/pub/tenon.toml", "", "ok kept").await;
     check(&platform, "read", "BASE/pub/.git/config", "", "ok kept").await;
     check(&platform, "write", "BASE/pub/plain/new.toml", "", "ok").await;
-}
-
-#[tokio::test]
-async fn who_was_granted_nothing_is_told_so() {
-    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::ESCAPE));
-    let platform = project.platform().await;
-    for edition in EDITIONS {
-        let arguments = json!({ "edition": edition, "deed": "read", "path": "/etc/hostname" });
-        let result = call(&platform, "escape__attempt", arguments).await.expect("it answers");
-        assert!(is_denied(&result.plain_text()), "{edition}: {}", result.plain_text());
-        assert!(result.extra.unwrap().contains("reading /etc/hostname is not granted"));
-    }
-    assert_eq!(text(&platform, "escape__roots", json!({})).await, "/");
-    assert_eq!(text(&platform, "escape__environment", json!({})).await, "");
-}
-
-#[tokio::test]
-async fn fewer_files_can_be_granted_than_were_requested() {
-    use async_trait::async_trait;
-    use tenon_host::services::{Approval, ApprovalRequest, Approver};
-
-    struct Fewer(String);
-
-    #[async_trait]
-    impl Approver for Fewer {
-        async fn approve(&self, request: &ApprovalRequest) -> Approval {
-            let mut granted = request.capabilities.clone();
-            // More in one way, and less in another.
-            granted.insert("filesystem".into(), vec![format!("read:{}/**/a.txt", self.0)]);
-            granted.into()
-        }
-    }
-
-    let project = platform().await.project;
-    let approver = Fewer(base(&project).display().to_string());
-    let built = project.builder().approver(approver).build().await.expect("it is built");
-    let platform = Running::new(built, project);
-    project_secret(&platform);
-    check(&platform, "read", "BASE/pub/a.txt", "", "ok granted a").await;
-    for path in ["BASE/ro/r.txt", "BASE/secret/a.txt", "BASE/pub/deep/c.txt"] {
-        for edition in EDITIONS {
-            let said = attempt(&platform, edition, "read", path, "").await;
-            assert!(is_denied(&said), "{edition} {path}: {said}");
-        }
-    }
-    for edition in EDITIONS {
-        let said = attempt(&platform, edition, "write", "BASE/pub/a.txt", "").await;
-        assert!(is_denied(&said), "{edition}: {said}");
-    }
-}
-
-/// A file that the narrower grant would cover, if it did not have to be requested.
-fn project_secret(platform: &Running) {
-    platform.project.write("secret/a.txt", "hidden");
 }

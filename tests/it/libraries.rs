@@ -122,13 +122,13 @@ fn many(count: usize, item: &[u8]) -> Vec<u8> {
     [number(count), item.repeat(count)].concat()
 }
 
-const MAX_COMPONENT_BYTES: &[u8] = b"\0asm\x0d\0\x01\0";
+const COMPONENT_HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// A component with a module of these sections in it.
 fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {
     let module = [MODULE, &sections.concat()].concat();
-    [MAX_COMPONENT_BYTES, &section(1, &module)].concat()
+    [COMPONENT_HEADER, &section(1, &module)].concat()
 }
 
 fn wat(text: &str) -> Vec<u8> {
@@ -230,13 +230,13 @@ type Bytes = Vec<u8>;
 fn components() -> Vec<(&'static str, Bytes, &'static [&'static str])> {
     let whole = std::fs::read(guests::TEXT_TOOLS).expect("it was built");
     let cut = |at: usize| whole[..whole.len() * at / 8].to_vec();
-    let mut nested = MAX_COMPONENT_BYTES.to_vec();
+    let mut nested = COMPONENT_HEADER.to_vec();
     for _ in 0..3_000 {
-        nested = [MAX_COMPONENT_BYTES, &section(4, &nested)].concat();
+        nested = [COMPONENT_HEADER, &section(4, &nested)].concat();
     }
-    let claims = |id: u8| [MAX_COMPONENT_BYTES, &[id, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
+    let claims = |id: u8| [COMPONENT_HEADER, &[id, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
     let counts =
-        |id: u8| [MAX_COMPONENT_BYTES, &section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])].concat();
+        |id: u8| [COMPONENT_HEADER, &section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])].concat();
     let in_module = |id: u8| of_module(&[section(id, &[0xff, 0xff, 0xff, 0xff, 0x0f])]);
     let operators = ["i32.const 1 ".repeat(60_000), "i32.add ".repeat(59_999)].concat();
     let lists = lines(3_000, |i| format!("(type $t{} (list $t{i}))", i + 1));
@@ -306,7 +306,7 @@ fn components() -> Vec<(&'static str, Bytes, &'static [&'static str])> {
         (
             "a-long-name",
             [
-                MAX_COMPONENT_BYTES,
+                COMPONENT_HEADER,
                 &section(0, &[&number(20 << 20)[..], &vec![b'x'; 20 << 20]].concat()),
             ]
             .concat(),

@@ -91,7 +91,7 @@ ways! {
         => Failure::Answered(tenon_host::types::Error::Denied(_)),
 }
 
-/// That the same guests connect where a host has sockets is shown in `network.rs`.
+/// That this guest connects where a host has sockets is shown in `network.rs`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn there_is_no_network() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

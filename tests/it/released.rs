@@ -1,6 +1,6 @@
 //! What was promised by the releases of the contract, and is kept.
 //!
-//! `wit/released` has the text of every version that was released. Of the versions compatible with
+//! From the first release on, `wit/released` has the text of every version that was released. Of the versions compatible with
 //! the present one the shapes never change, and the interfaces that guests export never grow: a guest
 //! that was built then would lack what is new. Interfaces of the host may gain functions, marked
 //! with `@since`.

@@ -164,11 +164,19 @@ const RAW: &[(&str, &str, &str)] = &[
     ("read", "raw://etc/passwd", "/etc/passwd"),
     ("read", "raw:../../../../../../../../etc/passwd", "/etc/passwd"),
     ("stat", "raw:../secret/s.txt", "secret/s.txt"),
+    ("stat", "raw:./../secret/s.txt", "secret/s.txt"),
+    ("stat", "raw:../ro/r.txt", "ro/r.txt"),
     ("stat", "raw:..", "."),
     ("stat", "raw:/etc/passwd", "/etc/passwd"),
+    ("stat", "raw://etc/passwd", "/etc/passwd"),
+    ("stat", "raw:../../../../../../../../etc/passwd", "/etc/passwd"),
     ("append", "raw:../secret/s.txt", "secret/s.txt"),
+    ("write", "raw:../secret/s.txt", "secret/s.txt"),
     ("write", "raw:./../secret/new.txt", "secret/new.txt"),
+    ("write", "raw:../ro/r.txt", "ro/r.txt"),
     ("write", "raw:{fixture}/secret/s.txt", "secret/s.txt"),
+    ("write", "raw:/{fixture}/secret/s.txt", "secret/s.txt"),
+    ("write", "raw:{up}{fixture}/secret/s.txt", "secret/s.txt"),
 ];
 
 /// What is neither file nor folder is not opened, granted or not.
@@ -197,11 +205,16 @@ const UNWRITABLE: &[Changing] = &[
         "append",
         &[
             ("ro/r.txt", &["ro/r.txt: \"granted r appended\""]),
+            ("ro/new.txt", &["ro/new.txt: \" appended\""]),
             ("mixed/ok.md", &["mixed/ok.md: \"granted m appended\""]),
+            ("mixed/new.md", &["mixed/new.md: \" appended\""]),
             ("pub/out", &["secret/s.txt: \"hidden appended\""]),
             ("pub/out-folder/s.txt", &["secret/s.txt: \"hidden appended\""]),
+            ("pub/out-folder/new.txt", &["secret/new.txt: \" appended\""]),
             ("pub/dangling", &["secret/to-come: \" appended\""]),
             ("secret/s.txt", &["secret/s.txt: \"hidden appended\""]),
+            ("secret/new.txt", &["secret/new.txt: \" appended\""]),
+            ("new.txt", &["new.txt: \" appended\""]),
         ],
     ),
     (
@@ -211,6 +224,7 @@ const UNWRITABLE: &[Changing] = &[
             ("mixed/new.md", &["mixed/new.md: \"\""]),
             ("pub/out-folder/new.txt", &["secret/new.txt: \"\""]),
             ("secret/new.txt", &["secret/new.txt: \"\""]),
+            ("new.txt", &["new.txt: \"\""]),
         ],
     ),
     (
@@ -290,9 +304,12 @@ const PROTECTED: &[Changing] = &[
             ("code/.env", &["code/.env: \"written\""]),
             ("code/.git/config", &["code/.git/config: \"written\""]),
             ("code/.git/hooks-new", &["code/.git/hooks-new: \"written\""]),
+            ("code/to-git/config", &["code/.git/config: \"written\""]),
             ("code/to-git/new", &["code/.git/new: \"written\""]),
             ("code/to-config", &["code/.git/config: \"written\""]),
             ("code/plain/../.git/config", &["code/.git/config: \"written\""]),
+            ("code/nested/tenon.toml", &["code/nested/tenon.toml: \"written\""]),
+            ("code/.vscode", &["code/.vscode: \"written\""]),
             ("code/plain/.mcp.json", &["code/plain/.mcp.json: \"written\""]),
             ("code/plain/plugin.toml", &["code/plain/plugin.toml: \"written\""]),
             ("code/plain/CLAUDE.md", &["code/plain/CLAUDE.md: \"written\""]),
@@ -303,7 +320,15 @@ const PROTECTED: &[Changing] = &[
         "append",
         &[
             ("code/tenon.toml", &["code/tenon.toml: \"granted t appended\""]),
+            ("code/.git/config", &["code/.git/config: \"granted g appended\""]),
+            ("code/.git/new", &["code/.git/new: \" appended\""]),
+            ("code/to-git/config", &["code/.git/config: \"granted g appended\""]),
+            ("code/to-git/new", &["code/.git/new: \" appended\""]),
             ("code/to-config", &["code/.git/config: \"granted g appended\""]),
+            ("code/plain/../tenon.toml", &["code/tenon.toml: \"granted t appended\""]),
+            ("code/nested/tenon.toml", &["code/nested/tenon.toml: \"granted n appended\""]),
+            ("code/.vscode", &["code/.vscode: \" appended\""]),
+            ("code/plain/.mcp.json", &["code/plain/.mcp.json: \" appended\""]),
         ],
     ),
     (
@@ -312,6 +337,8 @@ const PROTECTED: &[Changing] = &[
             ("code/.bashrc", &["code/.bashrc: \"\""]),
             ("code/.git/new", &["code/.git/new: \"\""]),
             ("code/to-git/new", &["code/.git/new: \"\""]),
+            ("code/.vscode", &["code/.vscode: \"\""]),
+            ("code/plain/.mcp.json", &["code/plain/.mcp.json: \"\""]),
             ("code/HEAD", &["code/HEAD: \"\""]),
         ],
     ),
@@ -319,14 +346,22 @@ const PROTECTED: &[Changing] = &[
         "truncate",
         &[
             ("code/tenon.toml", &["code/tenon.toml: \"\""]),
+            ("code/.git/config", &["code/.git/config: \"\""]),
+            ("code/to-git/config", &["code/.git/config: \"\""]),
             ("code/to-config", &["code/.git/config: \"\""]),
+            ("code/plain/../tenon.toml", &["code/tenon.toml: \"\""]),
+            ("code/nested/tenon.toml", &["code/nested/tenon.toml: \"\""]),
         ],
     ),
     (
         "set-times",
         &[
             ("code/tenon.toml", &["code/tenon.toml: touched"]),
+            ("code/.git/config", &["code/.git/config: touched"]),
+            ("code/to-git/config", &["code/.git/config: touched"]),
             ("code/to-config", &["code/.git/config: touched"]),
+            ("code/plain/../tenon.toml", &["code/tenon.toml: touched"]),
+            ("code/nested/tenon.toml", &["code/nested/tenon.toml: touched"]),
         ],
     ),
     (
@@ -336,6 +371,8 @@ const PROTECTED: &[Changing] = &[
             ("code/.vscode", &["code/.vscode: a folder"]),
             ("code/.tenon", &["code/.tenon: a folder"]),
             ("code/.git/hooks", &["code/.git/hooks: a folder"]),
+            ("code/to-git/new", &["code/.git/new: a folder"]),
+            ("code/plain/.mcp.json", &["code/plain/.mcp.json: a folder"]),
         ],
     ),
     (
@@ -344,6 +381,9 @@ const PROTECTED: &[Changing] = &[
             ("code/tenon.toml", &["code/tenon.toml: gone"]),
             ("code/.env", &["code/.env: gone"]),
             ("code/.git/config", &["code/.git/config: gone"]),
+            ("code/to-git/config", &["code/.git/config: gone"]),
+            ("code/plain/../tenon.toml", &["code/tenon.toml: gone"]),
+            ("code/nested/tenon.toml", &["code/nested/tenon.toml: gone"]),
             ("code/.config", &["code/.config: gone"]),
         ],
     ),
@@ -370,6 +410,12 @@ const PROTECTED_NAMES: &[Moving] = &[
         "code/plain/.mcp.json",
         &["code/free.txt: gone", "code/plain/.mcp.json: \"granted f\""],
     ),
+    (
+        "rename",
+        "code/free.txt",
+        "code/.git/new",
+        &["code/.git/new: \"granted f\"", "code/free.txt: gone"],
+    ),
     ("rename", "code/tenon.toml", "code/x", &["code/tenon.toml: gone", "code/x: \"granted t\""]),
     (
         "rename",
@@ -385,6 +431,17 @@ const PROTECTED_NAMES: &[Moving] = &[
         ],
     ),
     ("rename", "code/.git/config", "code/x", &["code/.git/config: gone", "code/x: \"granted g\""]),
+    (
+        "rename",
+        "code/plain",
+        "code/.git/new",
+        &[
+            "code/plain: gone",
+            "code/plain/x: gone",
+            "code/.git/new: a folder",
+            "code/.git/new/x: \"granted x\"",
+        ],
+    ),
     (
         "rename",
         "code/plain",
@@ -455,6 +512,8 @@ const RENAMED: &[Moving] = &[
     ("link", "secret/s.txt", "pub/s.txt", &["pub/s.txt: \"hidden\""]),
     ("rename", "pub/a.txt", "secret/b.txt", &["pub/a.txt: gone", "secret/b.txt: \"granted a\""]),
     ("link", "pub/a.txt", "secret/b.txt", &["secret/b.txt: \"granted a\""]),
+    ("rename", "pub/a.txt", "b.txt", &["b.txt: \"granted a\"", "pub/a.txt: gone"]),
+    ("link", "pub/a.txt", "b.txt", &["b.txt: \"granted a\""]),
     ("rename", "pub/a.txt", "ro/a.txt", &["pub/a.txt: gone", "ro/a.txt: \"granted a\""]),
     ("link", "pub/a.txt", "ro/a.txt", &["ro/a.txt: \"granted a\""]),
     // Another's place.
@@ -598,8 +657,9 @@ pub(super) fn rows() -> Vec<Row> {
             let ok = || Expect::answer("ok");
             rows.extend(paths.iter().map(|(path, left)| denied(by, what, path, "", ok(), left)));
         }
-        let not_empty = answer(by, "not-empty");
-        rows.push(denied(by, "remove-folder", ".", "", not_empty, &[]));
+        for path in [".", "ro", "secret", "mixed/sub"] {
+            rows.push(denied(by, "remove-folder", path, "", answer(by, "not-empty"), &[]));
+        }
         let renamed = RENAMED.iter().chain(PROTECTED_NAMES).filter(|(what, ..)| has(by, what));
         rows.extend(renamed.map(|(what, path, other, left)| {
             denied(by, what, path, other, Expect::answer("ok"), left)
