@@ -26,8 +26,10 @@ pub const FILE_NAME: &str = "plugin.toml";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    pub(crate) plugin: PluginMetadata,
-    pub(crate) runtime: PluginRuntime,
+    /// Who the plugin is.
+    pub plugin: PluginMetadata,
+    /// What runs it.
+    pub runtime: PluginRuntime,
     /// What it requests, by the names of capabilities.
     #[serde(default)]
     pub capabilities: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
@@ -65,8 +67,10 @@ pub struct PluginMetadata {
     /// `name` means the same.
     #[serde(alias = "name")]
     pub id: String,
-    pub(crate) version: Option<semver::Version>,
-    pub(crate) description: Option<String>,
+    /// Its version.
+    pub version: Option<semver::Version>,
+    /// What it is for, in a sentence or two.
+    pub description: Option<String>,
     /// The versions of the contract that it is made for, as Cargo would write them: `0.1` is any
     /// 0.1.x.
     pub plugin_api_version: Option<semver::VersionReq>,
@@ -240,7 +244,21 @@ impl Manifest {
         Ok(requests)
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self, ManifestError> {
+    /// Parses the text of a `plugin.toml`. It touches no file: paths and variables stay as they are written.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong in the text, with its line.
+    ///
+    /// ```
+    /// use tenon_config::manifest::Manifest;
+    ///
+    /// let manifest = "[plugin]\nid = \"hello\"\n[runtime]\nkind = \"wasm\"\npath = \"hello.wasm\"";
+    /// let manifest = Manifest::parse(manifest)?;
+    /// assert_eq!((&*manifest.plugin.id, manifest.code()), ("hello", Some("hello.wasm")));
+    /// # Ok::<_, tenon_config::manifest::ManifestError>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
         let mut manifest: Self =
             parse(text).map_err(|(line, problem)| ManifestError::Invalid { line, problem })?;
         if let Some(version) = manifest.plugin_api_version.take()
