@@ -41,7 +41,7 @@ impl AuthoredPlugin {
     }
 }
 
-/// The surroundings of this process for a look at one plugin: no other place is looked into, neither
+/// The host environment for a look at one plugin: no other place is looked into, neither
 /// the user's plugins nor those that the environment names.
 pub(crate) fn alone() -> HostEnvironment {
     let mut host_environment = HostEnvironment::of_process();

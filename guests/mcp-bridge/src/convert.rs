@@ -32,7 +32,7 @@ use crate::bindings::tenon::plugin::types::{
 
 /// The most members of an object that are read one by one: what is kept of each may be many times as
 /// long as the member.
-const MEMBERS: usize = 10_000;
+const MAX_MEMBERS: usize = 10_000;
 
 /// The members of an object that were not taken yet. Of one that is there twice, the last counts.
 #[derive(Default)]
@@ -59,8 +59,8 @@ impl<'de> Deserialize<'de> for Members<'de> {
             ) -> std::result::Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(4);
                 while let Some((MemberName(name), value)) = map.next_entry()? {
-                    if members.len() == MEMBERS {
-                        let problem = format_args!("an object has more than {MEMBERS} members");
+                    if members.len() == MAX_MEMBERS {
+                        let problem = format_args!("an object has more than {MAX_MEMBERS} members");
                         return Err(A::Error::custom(problem));
                     }
                     members.push((name, value));
@@ -182,10 +182,10 @@ impl<'a> Members<'a> {
 
 /// How deep a member may be that goes along as JSON: readers give up at 128, of which some are
 /// around it.
-const DEEP: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// The most digits in a row of a number that any reader takes.
-const DIGITS: u32 = 300;
+const MAX_DIGITS: u32 = 300;
 
 /// Whether every reader of JSON takes a value. Some do not take what is nested deeply, half a
 /// character, or a number beyond all bounds.
@@ -206,11 +206,11 @@ fn is_readable(json: &str) -> bool {
             b'e' | b'E' => is_doubtful |= digits > 0,
             _ => {}
         }
-        if depth > DEEP {
+        if depth > MAX_DEPTH {
             return false;
         }
         digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
-        is_doubtful |= digits > DIGITS;
+        is_doubtful |= digits > MAX_DIGITS;
     }
     !is_doubtful || serde_json::from_str::<serde_json::Value>(json).is_ok()
 }
@@ -534,8 +534,8 @@ pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
     let suggested = members.within("completion", |completion| {
         let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
         let more = completion.hint_if("hasMore", |more| *more).unwrap_or(false);
-        let more = more || values.len() > SUGGESTIONS;
-        values.truncate(SUGGESTIONS);
+        let more = more || values.len() > MAX_SUGGESTIONS;
+        values.truncate(MAX_SUGGESTIONS);
         Ok((values, completion.hint("total"), more))
     });
     let (values, total, more) = suggested.map_err(broken)?.unwrap_or_default();
@@ -543,7 +543,7 @@ pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
 }
 
 /// The most values that are suggested for a blank.
-const SUGGESTIONS: usize = 100;
+const MAX_SUGGESTIONS: usize = 100;
 
 /// A prompt, filled in.
 pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn an_object_of_too_many_members_costs_its_answer_alone() {
-        let members: Vec<_> = (0..=MEMBERS).map(|i| format!("\"{i}\":1")).collect();
+        let members: Vec<_> = (0..=MAX_MEMBERS).map(|i| format!("\"{i}\":1")).collect();
         let json = format!("{{{}}}", members.join(","));
         assert!(Members::read(&json).err().unwrap().starts_with("an object has more than 10000"));
     }

@@ -267,11 +267,11 @@ async fn has_resources() -> bool {
 }
 
 /// How long a server may take to say whether a list has anything, in milliseconds.
-const LISTED_WITHIN: u64 = 3_000;
+const LISTING_TIMEOUT_MILLIS: u64 = 3_000;
 
 /// Whether a list of the server's has anything. Where it does not say so in time, it may have.
 async fn lists_any(method: &'static str, member: &str) -> bool {
-    let timeout = Some(LISTED_WITHIN);
+    let timeout = Some(LISTING_TIMEOUT_MILLIS);
     let request = Request {
         method,
         params: Members::new(),
@@ -357,7 +357,7 @@ fn meta(context: &CallContext) -> Members {
 
 /// How much longer than the host a request is waited for. The host's own deadline comes first and
 /// cancels it; this one is for a host that does not.
-const SLACK: u64 = 1_000;
+const TIMEOUT_SLACK_MILLIS: u64 = 1_000;
 
 async fn request(
     asked: ServerQuery<'_>,
@@ -374,7 +374,7 @@ async fn ask(
     progress: bool,
     task: bool,
 ) -> Result<JsonSlice, mcp_client::Error> {
-    let timeout = context.deadline.map(|deadline| deadline.saturating_add(SLACK));
+    let timeout = context.deadline.map(|deadline| deadline.saturating_add(TIMEOUT_SLACK_MILLIS));
     let meta = meta(context);
     let ServerQuery { method, params, subject } = asked;
     let request = Request { method, params, meta, subject, timeout, progress, task };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const MARK: &str = "x-mcp-header";
 
 /// The greatest integer that every reader of JSON takes for what it is.
-const GREATEST: i64 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// An argument that goes into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl HeaderArgument {
                     let number = number.as_f64().filter(|number| number.fract() == 0.0)?;
                     Some(number as i64)
                 });
-                match whole.filter(|whole| (-GREATEST..=GREATEST).contains(whole)) {
+                match whole.filter(|whole| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(whole)) {
                     Some(whole) => whole.to_string(),
                     None => return Err(self.cannot_have("no integer that a header can have")),
                 }

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 use std::fmt;
 
 /// The most items of an array that are read one by one.
-pub const ITEMS: usize = 100_000;
+pub const MAX_ITEMS: usize = 100_000;
 
-/// The items of a JSON array. One of more than [`ITEMS`] is an error: what is kept of each item may be
+/// The items of a JSON array. One of more than [`MAX_ITEMS`] is an error: what is kept of each item may be
 /// many times as long as the item, and all calls of a server share one memory.
 ///
 /// # Errors
@@ -37,8 +37,8 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
-            if items.len() == ITEMS {
-                return Err(A::Error::custom(format_args!("it has more than {ITEMS} items")));
+            if items.len() == MAX_ITEMS {
+                return Err(A::Error::custom(format_args!("it has more than {MAX_ITEMS} items")));
             }
             items.push(item);
         }
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn an_array_of_too_many_items_is_not_read() {
         let of = |n: usize| format!("[{}1]", "1,".repeat(n - 1));
-        assert_eq!(items(&of(ITEMS)).unwrap().len(), ITEMS);
-        let error = items(&of(ITEMS + 1)).unwrap_err();
+        assert_eq!(items(&of(MAX_ITEMS)).unwrap().len(), MAX_ITEMS);
+        let error = items(&of(MAX_ITEMS + 1)).unwrap_err();
         assert!(error.to_string().starts_with("it has more than 100000 items"), "{error}");
         assert!(items("{}").unwrap_err().to_string().contains("expected an array"));
     }

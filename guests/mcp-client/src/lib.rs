@@ -27,7 +27,7 @@ pub use client::{
     Action, AskId, AskKind, Client, EmptyLists, Error, LogLevel, OperationId, Outcome, Request,
 };
 pub use header_arguments::HeaderArgument;
-pub use items::{ITEMS, items};
+pub use items::{MAX_ITEMS, items};
 pub use json::{Json, Members};
 pub use json_string::{text, without_needless_escapes};
 pub use message::JsonSlice;

@@ -193,11 +193,11 @@ fn one(line: String) -> Result<Incoming, NotMessages> {
 }
 
 /// The longest id of a server's, in bytes of JSON: it is kept until it is answered.
-const ID: usize = 1 << 10;
+const MAX_ID_BYTES: usize = 1 << 10;
 
 /// Whether this is what an id may be: a string or a number.
 fn is_id(text: &str) -> bool {
-    text.len() <= ID
+    text.len() <= MAX_ID_BYTES
         && text.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
 }
 
@@ -398,7 +398,7 @@ mod tests {
         for line in ["hello", "{", "3", "{}", "{\"a\":1}", r#"{"id":[1],"method":"ping"}"#] {
             assert_eq!(read(line.as_bytes().to_vec()), Err(NotMessages), "{line}");
         }
-        let long = format!(r#"{{"id":"{}","method":"ping"}}"#, "x".repeat(ID));
+        let long = format!(r#"{{"id":"{}","method":"ping"}}"#, "x".repeat(MAX_ID_BYTES));
         assert_eq!(read(long.into_bytes()), Err(NotMessages));
     }
 }

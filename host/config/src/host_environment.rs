@@ -41,13 +41,13 @@ impl fmt::Debug for HostEnvironment {
 }
 
 impl HostEnvironment {
-    /// The surroundings of this process, with folders after the XDG Base Directory Specification
+    /// The environment of this process, with folders after the XDG Base Directory Specification
     /// 0.8, or the system's own customs on macOS and Windows.
     pub fn of_process() -> Self {
         Self::from_environment(std::env::vars_os().collect())
     }
 
-    /// The surroundings that an environment describes.
+    /// What the variables of an environment say.
     pub fn from_environment(environment: BTreeMap<OsString, OsString>) -> Self {
         let folder = |name: &str| {
             let value = environment.get(OsStr::new(name))?;

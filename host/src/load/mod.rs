@@ -73,7 +73,7 @@ const RUNNERS: &[&str] = &[
     "deno", "nix",
 ];
 
-/// What loading needs: the engine, the linkers, and the surroundings of children.
+/// What loading needs: the engine, the linkers, and the environment of children.
 pub(crate) struct Loader {
     wasm: Arc<WasmRuntime>,
     schemas: Arc<SchemaSandbox>,
@@ -319,7 +319,7 @@ impl Loader {
         settings.insert("startup_timeout_ms".into(), json!(milliseconds(startup)));
         settings.insert("request_timeout_ms".into(), json!(milliseconds(candidate.limits.wall)));
         settings.insert("passthrough".into(), json!(candidate.context.passthrough));
-        tell_wishes(&mut settings, &server.options);
+        insert_protocol_settings(&mut settings, &server.options);
         let offers = self.host_services.services.features.offers();
         settings.insert("forms".into(), json!(offers.forms));
         settings.insert("pages".into(), json!(offers.pages));
@@ -508,7 +508,7 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// Tells the bridge what an entry says of how to speak with its server.
-fn tell_wishes(settings: &mut Map<String, Value>, options: &ServerOptions) {
+fn insert_protocol_settings(settings: &mut Map<String, Value>, options: &ServerOptions) {
     let ServerOptions { protocol, roots, log_level, ping } = options;
     if *protocol != HandshakeMode::default() {
         settings.insert("protocol".into(), json!(protocol));

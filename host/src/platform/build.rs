@@ -354,12 +354,12 @@ impl Builder {
             invoke_context: Arc::new(InvokeContext { news: news.clone(), history, results }),
             closing: AtomicBool::new(false),
             draining: OnceLock::new(),
-            attending: Mutex::default(),
+            reregistering: Mutex::default(),
         });
         let platform_api: Weak<dyn PlatformApi> = Arc::<Inner>::downgrade(&inner);
         host_services.lead_to(platform_api);
-        let attending = tokio::spawn(reregister(Arc::downgrade(&inner), news));
-        *inner.attending.lock().unwrap_or_else(PoisonError::into_inner) = Some(attending);
+        let reregistering = tokio::spawn(reregister(Arc::downgrade(&inner), news));
+        *inner.reregistering.lock().unwrap_or_else(PoisonError::into_inner) = Some(reregistering);
         Ok(Platform { inner })
     }
 }

@@ -61,7 +61,7 @@ struct Inner {
     /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again after they report a change.
-    attending: Mutex<Option<JoinHandle<()>>>,
+    reregistering: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// The plugins between two changes.
@@ -75,16 +75,17 @@ struct Current {
 
 impl Inner {
     /// Stops the task that builds new registries, at its next wait.
-    fn stop_attending(&self) -> Option<JoinHandle<()>> {
-        let attending = self.attending.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        attending.abort();
-        Some(attending)
+    fn stop_reregistering(&self) -> Option<JoinHandle<()>> {
+        let reregistering =
+            self.reregistering.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        reregistering.abort();
+        Some(reregistering)
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.stop_attending();
+        self.stop_reregistering();
     }
 }
 
@@ -641,8 +642,8 @@ impl Platform {
     /// `shutdown`.
     pub async fn shutdown_within(self, deadline: Duration) {
         let inner = &self.inner;
-        if let Some(attending) = inner.stop_attending() {
-            let _ = attending.await;
+        if let Some(reregistering) = inner.stop_reregistering() {
+            let _ = reregistering.await;
         }
         inner.closing.store(true, Ordering::SeqCst);
         let last = inner.current.swap(Arc::default());

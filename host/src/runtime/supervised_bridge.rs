@@ -25,7 +25,7 @@ use crate::runtime::Plugin;
 use crate::server::Supervisor;
 
 /// After how many milliseconds a server has surely been registered again.
-const AGAIN: Duration = Duration::from_secs(1);
+const REGISTRATION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(crate) struct SupervisedBridge<P> {
@@ -136,7 +136,7 @@ impl<P: Plugin> SupervisedBridge<P> {
                     message:
                         "the server's tools have changed, so the call was not made; the plugin registers again"
                             .into(),
-                    retry_after: Some(AGAIN),
+                    retry_after: Some(REGISTRATION_RETRY_AFTER),
                 })))
             }
             _ => Ok(()),
@@ -244,7 +244,7 @@ struct SupervisedCall<'a> {
 
 /// How much before the time that the plugin was told a host may give a call up: clocks are read at
 /// different moments.
-const EARLY: Duration = Duration::from_millis(20);
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(20);
 
 impl Drop for SupervisedCall<'_> {
     fn drop(&mut self) {
@@ -255,7 +255,8 @@ impl Drop for SupervisedCall<'_> {
         // While it is being started, others have their eye on it.
         let stood =
             self.current_call.as_ref().map(|current_call| current_call.stood()).unwrap_or_default();
-        let overdue = self.deadline.is_some_and(|deadline| now + EARLY >= deadline + stood);
+        let overdue =
+            self.deadline.is_some_and(|deadline| now + CLOCK_TOLERANCE >= deadline + stood);
         match overdue && self.supervisor.is_ready() {
             true => self.supervisor.unanswered(self.began, now),
             false => self.supervisor.abandoned(),

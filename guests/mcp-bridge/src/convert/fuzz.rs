@@ -42,7 +42,7 @@ pub fn tool_result(data: &[u8]) {
         check_extra(&prompt.extra);
     }
     if let Ok(suggestions) = suggestions(text) {
-        assert!(suggestions.values.len() <= SUGGESTIONS);
+        assert!(suggestions.values.len() <= MAX_SUGGESTIONS);
         check_extra(&suggestions.extra);
     }
     let mut left_out = 0;

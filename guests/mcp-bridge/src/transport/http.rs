@@ -105,24 +105,24 @@ fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
 }
 
 /// How long a server may take to end a session.
-const GOODBYE: Duration = Duration::from_secs(2);
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a stream that breaks off is asked for again, for one answer.
-const RESUMPTIONS: u32 = 5;
+const MAX_RESUMPTIONS: u32 = 5;
 
 /// How long to wait before a stream is asked for again, where the server does not say, in
 /// milliseconds; each further time in a row twice as long.
-const RETRY: u64 = 1_000;
+const RETRY_MILLIS: u64 = 1_000;
 
 /// The least of these waits, in milliseconds, whatever the server says: one that ends each stream at
 /// once is asked for the next for as long as the connection lives.
-const LEAST_RETRY: u64 = 500;
+const MIN_RETRY_MILLIS: u64 = 500;
 
 /// The longest of these waits, in milliseconds.
-const LONGEST_RETRY: u64 = 30_000;
+const MAX_RETRY_MILLIS: u64 = 30_000;
 
 /// The most of an answer that is no message that is shown, in bytes.
-const SHOWN: usize = 300;
+const MAX_EXCERPT_BYTES: usize = 300;
 
 pub(crate) fn now() -> u64 {
     monotonic_clock::now() / 1_000_000
@@ -173,7 +173,7 @@ pub(crate) async fn stop() {
     let Some((session, url, mut headers)) = ended else { return };
     headers.push(("mcp-session-id".into(), session));
     let request =
-        Request { method: Method::Delete, url, headers, body: None, patience: Some(GOODBYE) };
+        Request { method: Method::Delete, url, headers, body: None, patience: Some(SESSION_END_TIMEOUT) };
     // It may not let clients end sessions.
     let _ = http_client::send(request).await;
 }
@@ -415,7 +415,7 @@ async fn post(message: Message, connection: u64) {
                 media_type => {
                     let what =
                         media_type.map_or_else(|| "no type".into(), |kind| format!("\"{kind}\""));
-                    let body = response.body.read(SHOWN).await.unwrap_or_default().0;
+                    let body = response.body.read(MAX_EXCERPT_BYTES).await.unwrap_or_default().0;
                     failed(mcp_client::Error::Protocol(match body.is_empty() {
                         true => "the server accepted the request and answered nothing".into(),
                         false => format!(
@@ -429,7 +429,7 @@ async fn post(message: Message, connection: u64) {
         404 if has_session() => lose(connection, SESSION_OVER),
         400 | 404 | 405 | 415 if is_first(head.as_ref()) && transport == Some(Transport::Http) => {
             let status = response.status;
-            let body = response.body.read(SHOWN * 10).await.unwrap_or_default().0;
+            let body = response.body.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
             if is_error(&body) {
                 return push_of(connection, Event::Line(body));
             }
@@ -447,7 +447,7 @@ async fn post(message: Message, connection: u64) {
             let retry_after = response.headers.get("retry-after").and_then(|s| s.parse().ok());
             let challenge = response.headers.get("www-authenticate").map(str::to_string);
             let location = response.headers.get("location").map(str::to_string);
-            let body = response.body.read(SHOWN * 10).await.unwrap_or_default().0;
+            let body = response.body.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
             // Not every server has the status for it that the specification does.
             if status == 400 && has_session() && says_session(&body) {
                 return lose(connection, SESSION_OVER);
@@ -522,7 +522,7 @@ fn of_status(status: u16, retry_after: Option<u64>, body: &[u8]) -> mcp_client::
 
 /// The beginning of what is no message, for those who read why there is no answer.
 fn excerpt(body: &[u8]) -> String {
-    let body = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    let body = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT_BYTES)]);
     match body.trim() {
         "" => String::new(),
         body => format!(": {body}"),
@@ -563,7 +563,7 @@ fn too_long(id: Option<u64>, prefix: Vec<u8>, connection: u64) {
             let length = prefix.len() as u64;
             push_of(
                 connection,
-                Event::Oversized { prefix: prefix[..prefix.len().min(SHOWN)].to_vec(), length },
+                Event::Oversized { prefix: prefix[..prefix.len().min(MAX_EXCERPT_BYTES)].to_vec(), length },
             );
         }
     }
@@ -639,10 +639,10 @@ async fn read_stream(response: Response, id: Option<u64>, connection: u64) {
         };
         let Some(request) = id.filter(|_| !answered) else { return };
         let failed = |error| push_of(connection, Event::Failed { request, error });
-        if progress.last.is_none() || resumption >= RESUMPTIONS {
+        if progress.last.is_none() || resumption >= MAX_RESUMPTIONS {
             return failed(error);
         }
-        wait(progress.retry.unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+        wait(progress.retry.unwrap_or(RETRY_MILLIS).min(MAX_RETRY_MILLIS)).await;
         response = match get(progress.last.as_deref()).await {
             Ok(response) if response.status == 200 => response,
             Ok(_) | Err(_) => return failed(error),
@@ -697,13 +697,13 @@ fn spawn_stream(stream: impl Future<Output = ()> + 'static) {
 /// Listens to what the server says by itself, as long as it lets anybody.
 async fn listen(connection: u64) {
     let mut progress = StreamPosition::default();
-    let mut patience = RETRY;
+    let mut patience = RETRY_MILLIS;
     loop {
         match get(progress.last.as_deref()).await {
             Ok(response) if response.status == 200 => {
                 let take = |event| message(event, connection);
                 if let End::Over = read_events(response, &mut progress, take).await {
-                    patience = RETRY;
+                    patience = RETRY_MILLIS;
                 }
             }
             Ok(response) if response.status == 404 && has_session() => {
@@ -713,8 +713,8 @@ async fn listen(connection: u64) {
             Ok(response) if (400..500).contains(&response.status) => return,
             Ok(_) | Err(_) => {}
         }
-        wait(progress.retry.unwrap_or(patience).clamp(LEAST_RETRY, LONGEST_RETRY)).await;
-        patience = (patience * 2).min(LONGEST_RETRY);
+        wait(progress.retry.unwrap_or(patience).clamp(MIN_RETRY_MILLIS, MAX_RETRY_MILLIS)).await;
+        patience = (patience * 2).min(MAX_RETRY_MILLIS);
     }
 }
 

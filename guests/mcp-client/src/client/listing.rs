@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Client, Error, OperationId, Outcome, Purpose};
-use crate::items::{ITEMS, items};
+use crate::items::{MAX_ITEMS, items};
 use crate::json::Members;
 use crate::message::JsonSlice;
 
 /// The most pages of one listing.
-const PAGES: usize = 1_000;
+const MAX_PAGES: usize = 1_000;
 
 /// A listing so far.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl Client {
             return self.finish(operation, Ok(Outcome::Items(listing.items)));
         };
         let endless = !listing.cursors.insert(cursor.clone())
-            || listing.cursors.len() >= PAGES
-            || listing.items.len() >= ITEMS;
+            || listing.cursors.len() >= MAX_PAGES
+            || listing.items.len() >= MAX_ITEMS;
         if endless {
             let message = format!("{} does not end; what it gave so far is kept", listing.method);
             self.actions.push_back(Action::Skipped(message));
-            listing.items.truncate(ITEMS);
+            listing.items.truncate(MAX_ITEMS);
             return self.finish(operation, Ok(Outcome::Items(listing.items)));
         }
         self.next_page(operation, listing, Some(cursor));

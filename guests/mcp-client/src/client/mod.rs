@@ -189,8 +189,8 @@ pub struct EmptyLists {
 }
 
 /// How many lines that are no messages are kept, and how much of each, in bytes.
-const WORDS: usize = 8;
-const WORD: usize = 512;
+const MAX_NOISE_LINES: usize = 8;
+const MAX_NOISE_LINE_BYTES: usize = 512;
 
 #[derive(Debug, Clone, PartialEq)]
 enum State {
@@ -366,7 +366,7 @@ impl Client {
         self.now = now;
         self.heard = now;
         let connecting = self.starting || matches!(self.state, State::Connecting(_));
-        let beginning = connecting.then(|| line[..line.len().min(WORD)].to_vec());
+        let beginning = connecting.then(|| line[..line.len().min(MAX_NOISE_LINE_BYTES)].to_vec());
         match read(line) {
             Ok(messages) => {
                 for message in messages {
@@ -378,7 +378,7 @@ impl Client {
                 let words =
                     beginning.map(|words| String::from_utf8_lossy(&words).trim().to_string());
                 if let Some(words) = words.filter(|words| !words.is_empty()) {
-                    if self.words.len() == WORDS {
+                    if self.words.len() == MAX_NOISE_LINES {
                         self.words.pop_front();
                     }
                     self.words.push_back(words);

@@ -14,13 +14,13 @@ use crate::json::{Json, Members};
 use crate::message::{JsonSlice, read_error};
 
 /// How long to wait before a server is asked again that does not say, in milliseconds.
-const INTERVAL: u64 = 1_000;
+const DEFAULT_POLL_MILLIS: u64 = 1_000;
 
 /// The least of it, whatever a server says.
-const SHORTEST: u64 = 50;
+const MIN_POLL_MILLIS: u64 = 50;
 
 /// The most that a server can ask for one task, one after the other.
-const ASKS: usize = 64;
+const MAX_INPUT_REQUESTS: usize = 64;
 
 /// A task of the server's.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Client {
     pub(super) fn task_made(&mut self, operation: OperationId, deadline: u64, made: &JsonSlice) {
         match serde_json::from_str::<Task<'_>>(made.get()) {
             Ok(task) => {
-                let interval = interval(&task).unwrap_or(INTERVAL);
+                let interval = interval(&task).unwrap_or(DEFAULT_POLL_MILLIS);
                 let task = task.task_id.into_owned();
                 let polled = ServerTask { task, asked: BTreeSet::new(), interval };
                 self.poll_later(operation, deadline, polled);
@@ -153,13 +153,13 @@ impl Client {
                 return self.finish(operation, Err(error));
             }
         };
-        polled.interval = interval.unwrap_or(polled.interval).max(SHORTEST);
+        polled.interval = interval.unwrap_or(polled.interval).max(MIN_POLL_MILLIS);
         let mut answers = Vec::new();
         for (key, method, params) in needs {
             if polled.asked.contains(&key) {
                 continue;
             }
-            if polled.asked.len() >= ASKS {
+            if polled.asked.len() >= MAX_INPUT_REQUESTS {
                 return self.fail_task(operation, &polled.task, "the server asks for ever more");
             }
             polled.asked.insert(key.clone());
@@ -232,7 +232,7 @@ pub(super) fn of_task(task: &str) -> Members {
 
 fn interval(task: &Task<'_>) -> Option<u64> {
     // A float is cut to what there is of numbers.
-    task.poll_interval_ms.map(|interval| (interval as u64).max(SHORTEST))
+    task.poll_interval_ms.map(|interval| (interval as u64).max(MIN_POLL_MILLIS))
 }
 
 fn invalid(problem: &str) -> Error {

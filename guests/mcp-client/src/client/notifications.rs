@@ -14,17 +14,17 @@ use crate::settings::Era;
 
 /// How long after the first word of it the tools are said to have changed, in milliseconds: servers
 /// tell several times in a row.
-const DEBOUNCE: u64 = 100;
+const DEBOUNCE_MILLIS: u64 = 100;
 
 /// How far apart reports of one operation's progress are, in milliseconds; those between are left
 /// out, but for the last.
-const PROGRESS: u64 = 50;
+const PROGRESS_INTERVAL_MILLIS: u64 = 50;
 
 /// How often a stream of news is begun anew that the server ends, without anything having come.
-const ATTEMPTS: u32 = 5;
+const MAX_LISTEN_ATTEMPTS: u32 = 5;
 
 /// How long to wait before the first of them; each further one waits twice as long.
-const RELISTEN: u64 = 1_000;
+const LISTEN_RETRY_MILLIS: u64 = 1_000;
 
 /// What the server was asked to tell. It is asked again on the next connection.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl Client {
     }
 
     fn note_change(&mut self) {
-        self.tools_changed.get_or_insert(self.now + DEBOUNCE);
+        self.tools_changed.get_or_insert(self.now + DEBOUNCE_MILLIS);
     }
 
     /// Says which lists have nothing. Once the server tells of a change of one of them, it is
@@ -147,7 +147,7 @@ impl Client {
         // Nobody waits for the end of what the client asks for itself.
         let Some(request) = request.filter(|request| !request.purpose.is_own()) else { return };
         let last = total.is_some_and(|total| progress >= total);
-        if !last && request.progressed.is_some_and(|then| self.now < then + PROGRESS) {
+        if !last && request.progressed.is_some_and(|then| self.now < then + PROGRESS_INTERVAL_MILLIS) {
             return;
         }
         request.progressed = Some(self.now);
@@ -302,10 +302,10 @@ impl Client {
         // One that has no such method will have none later.
         let never = matches!(error, Some(Error::Rpc { code: -32601, .. }));
         let attempts = self.subscriptions.attempts;
-        if never || attempts >= ATTEMPTS {
+        if never || attempts >= MAX_LISTEN_ATTEMPTS {
             return self.log(LogLevel::Debug, "the server does not tell of changes");
         }
-        let wait = RELISTEN << attempts.saturating_sub(1);
+        let wait = LISTEN_RETRY_MILLIS << attempts.saturating_sub(1);
         self.subscriptions.again = Some(self.now + wait);
     }
 

@@ -15,10 +15,10 @@ use crate::message::JsonSlice;
 use crate::settings::Era;
 
 /// The most that a server can have asked at a time.
-const ASKS: usize = 16;
+const MAX_SERVER_REQUESTS: usize = 16;
 
 /// How often one request is sent again with what the server asked for.
-const ROUNDS: u32 = 8;
+const MAX_INPUT_ROUNDS: u32 = 8;
 
 /// Something that waits for an answer of the driver's.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Client {
         match self.respond(method, params) {
             ServerRequestHandling::Answer(answer) => self.reply(&id, &Ok(answer)),
             ServerRequestHandling::Refusal(code, message) => self.reply(&id, &Err((code, message))),
-            ServerRequestHandling::Ask(_) if self.asked.len() >= ASKS => {
+            ServerRequestHandling::Ask(_) if self.asked.len() >= MAX_SERVER_REQUESTS => {
                 self.reply(&id, &Err((-32000, "there is too much to answer already".into())));
             }
             ServerRequestHandling::Ask(kind) => {
@@ -226,7 +226,7 @@ impl Client {
                 return self.finish(operation, Err(Error::Protocol(problem)));
             }
         };
-        if resend.rounds >= ROUNDS || required.input_requests.len() > ASKS {
+        if resend.rounds >= MAX_INPUT_ROUNDS || required.input_requests.len() > MAX_SERVER_REQUESTS {
             let problem = "the server asks for ever more";
             return self.finish(operation, Err(Error::Protocol(problem.into())));
         }

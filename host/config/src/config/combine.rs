@@ -80,8 +80,8 @@ pub const KEY_RULES: &[KeyRule] = &[
     row(
         "plugins.mcp",
         Both,
-        "of two servers with one name, the project's is loaded, unless a component or script of the \
-         user's may call the user's",
+        "of two servers with one name, the project's is loaded; the user's, if one of the user's plugins may \
+         call it",
     ),
     row(
         "plugins.folders",
@@ -120,38 +120,38 @@ pub const KEY_RULES: &[KeyRule] = &[
     row(
         "policy.profile",
         OwnPluginsStricter,
-        "a plugin must pass both; what no project reaches, the user's alone",
+        "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row(
         "policy.allow",
         OwnPluginsStricter,
-        "a plugin must pass both; what no project reaches, the user's alone",
+        "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row(
         "policy.deny",
         OwnPluginsStricter,
-        "a plugin must pass both; what no project reaches, the user's alone",
+        "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row(
         "policy.locked",
         OwnPluginsStricter,
-        "a plugin must pass both; what no project reaches, the user's alone",
+        "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row(
         "policy.plugins.*.enabled",
         OwnPluginsStricter,
-        "a plugin must pass both; what no project reaches, the user's alone",
+        "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row("policy.plugins.*.limits", OwnPluginsStricter, "the smaller"),
     row(
         "policy.plugins.*.enabled_tools",
         Stricter,
-        "a tool must be wanted by both; of what no project reaches, by the user alone",
+        "a tool must be wanted by both files; one that no project setting applies to, only by the user's",
     ),
     row(
         "policy.plugins.*.disabled_tools",
         Stricter,
-        "a tool must be wanted by both; of what no project reaches, by the user alone",
+        "a tool must be wanted by both files; one that no project setting applies to, only by the user's",
     ),
     row(
         "policy.plugins.*.pins",

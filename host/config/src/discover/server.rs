@@ -80,7 +80,7 @@ impl CandidateReader<'_> {
         Ok(ResolvedServer { server, shown, from_file, env_file })
     }
 
-    /// The surroundings, with what the user answered to the project's files as variables.
+    /// The host environment, with what the user answered to the project's files as variables.
     fn answered(&self) -> Cow<'_, HostEnvironment> {
         let host_environment = self.host_environment();
         if self.sources.answers.is_empty() || !self.root.origin.is_of_project() {

@@ -93,7 +93,7 @@ pub enum PathGrantError {
 }
 
 impl PathGrant {
-    /// Reads a grant. `~` and variables are those of the surroundings, relative paths begin in the
+    /// Reads a grant. `~` and variables are those of the host environment, relative paths begin in the
     /// folder, and what comes before the first wildcard is resolved as far as it exists: links that
     /// are changed later do not change what was granted.
     pub fn parse(

@@ -214,7 +214,7 @@ impl PartialEq for Grant {
 }
 
 impl GrantSet {
-    /// Reads a value, and adds it. `~`, variables and relative paths are those of the surroundings and
+    /// Reads a value, and adds it. `~`, variables and relative paths are those of the host environment and
     /// the folder.
     pub fn add(
         &mut self,

@@ -24,8 +24,8 @@ pub fn http(data: &[u8]) {
         other => panic!("{other:?}"),
     };
     // What is no text is three bytes for each of its own.
-    assert!(told.len() <= 3 * SHOWN + 100, "{told}");
-    assert!(excerpt(body).len() <= 3 * SHOWN + 2);
+    assert!(told.len() <= 3 * MAX_EXCERPT_BYTES + 100, "{told}");
+    assert!(excerpt(body).len() <= 3 * MAX_EXCERPT_BYTES + 2);
     let unauthorized = unauthorized(status, Some(challenge.to_string()));
     assert!(
         matches!(unauthorized, mcp_client::Error::Needs(message) if message.contains(challenge))
