@@ -7,7 +7,8 @@
 
 use tenon_config::fuzzing::{Target, with_text};
 
-use crate::{capability, schema};
+use crate::capability;
+use crate::runtime::schema;
 
 /// What there is, by its name.
 pub const TARGETS: [(&str, Target); 3] = [

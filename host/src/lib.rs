@@ -43,9 +43,7 @@ mod observe;
 mod platform;
 mod register;
 mod runtime;
-mod schema;
-mod server;
-pub mod services;
+
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
@@ -71,7 +69,8 @@ pub use runtime::{
     Allocation, Builtin, CompletionStream, EngineError, Plugin, ScriptLoadError, check_script,
     speaks,
 };
-pub use server::{ServerReport, StartQueueProgress};
+pub use capability::server::{ServerReport, StartQueueProgress};
+pub use capability::services;
 pub use tenon_config::config::{Config, ConfigError};
 pub use tenon_config::grant::{Need, NeedStatus};
 pub use tenon_config::{

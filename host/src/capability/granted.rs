@@ -17,7 +17,7 @@ use tracing::{Instrument, Span};
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
 use crate::observe::PluginLog;
-use crate::services::{ClientFeatures, Services};
+use crate::capability::services::{ClientFeatures, Services};
 
 /// What one plugin was lent.
 pub(crate) struct GrantedCapabilities {
@@ -229,7 +229,7 @@ pub(super) fn as_contract(error: CallError) -> Error {
         CallError::Failed { failure, .. } => match failure {
             Failure::Answered(error) => error,
             Failure::Deadline(_) => Error::Timeout(message),
-            Failure::Lost(_) => crate::server::unavailable(message),
+            Failure::Lost(_) => crate::capability::server::unavailable(message),
             Failure::Trapped(_)
             | Failure::LimitExceeded(_)
             | Failure::Unsupported(_)

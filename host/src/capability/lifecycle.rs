@@ -17,7 +17,7 @@ use wasmtime::component::{HasData, Linker, ResourceTable};
 use super::granted::GrantedCapabilities;
 use super::served::ServedCalls;
 use crate::observe::{PluginLog, PluginNotifications};
-use crate::server::{ChildSpec, Supervisor};
+use crate::capability::server::{ChildSpec, Supervisor};
 
 /// Who a plugin is to its capabilities.
 pub(crate) struct PluginContext {

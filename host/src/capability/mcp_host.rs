@@ -12,8 +12,8 @@ use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{mcp_host, types};
-use crate::server::Supervisor;
-use crate::services::ServerRequest;
+use crate::capability::server::Supervisor;
+use crate::capability::services::ServerRequest;
 
 pub(crate) struct McpHostCapability;
 

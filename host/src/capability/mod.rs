@@ -15,11 +15,13 @@ pub(crate) mod inference;
 pub(crate) mod lifecycle;
 pub(crate) mod log;
 mod mcp_host;
+pub(crate) mod messaging;
 pub(crate) mod network;
 mod notify;
 mod secrets;
+pub(crate) mod server;
 pub(crate) mod served;
-pub(crate) mod services;
+pub mod services;
 pub(crate) mod state;
 mod stdio_child;
 pub(crate) mod tools;
@@ -40,7 +42,7 @@ capabilities! {
     notify: notify::NotifyCapability,
     stdio_child: stdio_child::StdioChildCapability,
     mcp_host: mcp_host::McpHostCapability,
-    services: services::ServicesCapability,
+    services: messaging::ServicesCapability,
     inference: inference::InferenceCapability,
     tools: tools::ToolsCapability,
     network: network::NetworkCapability,

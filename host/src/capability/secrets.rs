@@ -1,4 +1,4 @@
-//! `secrets`: values that the host's [`crate::services::SecretStore`] keeps for a plugin. Values are
+//! `secrets`: values that the host's [`crate::capability::services::SecretStore`] keeps for a plugin. Values are
 //! their names.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! `stdio-child`: the bridge's one child, behind [`crate::server`].
+//! `stdio-child`: the bridge's one child, behind [`crate::capability::server`].
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use wasmtime::component::{Accessor, Linker};
 use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{stdio_child, types};
-use crate::server::{Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine};
+use crate::capability::server::{Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine};
 
 pub(crate) struct StdioChildCapability;
 
@@ -68,7 +68,7 @@ impl<T: 'static> stdio_child::HostWithStore<T> for InView<StdioChildCapability> 
         lines: Vec<Vec<u8>>,
     ) -> wasmtime::Result<Result<(), types::Error>> {
         let Some(child) = with(accessor, |slot| slot.child())? else {
-            let error = crate::server::unavailable("the server is not running");
+            let error = crate::capability::server::unavailable("the server is not running");
             return Ok(Err(error.convert()));
         };
         Ok(child.write_lines(lines).await.convert())

@@ -21,7 +21,7 @@ use crate::register::call_settings::CallSettings;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{RegisteredPlugin, Registry, ResolvedTool, ServedBy, Tool};
 use crate::runtime::PluginHandle;
-use crate::schema::nulls;
+use crate::runtime::schema::nulls;
 
 /// The member of a result's `_meta` that says how structured content differs from what the tool's
 /// output schema promised.

@@ -39,8 +39,8 @@ use crate::runtime::wasm::{
 use crate::runtime::{
     Allocation, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads, UseToken,
 };
-use crate::schema::SchemaSandbox;
-use crate::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
+use crate::runtime::schema::SchemaSandbox;
+use crate::capability::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
 

@@ -36,9 +36,9 @@ use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
 use crate::register::{RegisteredPlugin, learn, register, register_as};
 use crate::runtime::{Allocation, EngineError, Plugin};
-use crate::schema;
-use crate::server::{StartObserver, StartQueueProgress};
-use crate::services::{
+use crate::runtime::schema;
+use crate::capability::server::{StartObserver, StartQueueProgress};
+use crate::capability::services::{
     Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
     Services, ask_approver,
 };

@@ -38,7 +38,7 @@ use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
-use crate::server::ServerReport;
+use crate::capability::server::ServerReport;
 use reload::Plugins;
 
 /// A host for plugins. Clones are cheap and share the same plugins.

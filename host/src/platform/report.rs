@@ -9,7 +9,7 @@ use tenon_config::limits::Limits;
 
 use crate::call::Failure;
 use crate::register::RegisteredPlugin;
-use crate::server::ServerReport;
+use crate::capability::server::ServerReport;
 
 /// The state of one plugin, and why.
 #[derive(Debug, Clone, Serialize)]

@@ -6,9 +6,9 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_types::ToolDefinition;
 
 use super::operation_tools;
-use crate::schema::{self, nulls};
-use crate::server::ListingCache;
-use crate::services::Offers;
+use crate::runtime::schema::{self, nulls};
+use crate::capability::server::ListingCache;
+use crate::capability::services::Offers;
 
 /// What a server had when it was last asked. Nothing is started to know it.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use crate::call::Failure;
 use crate::call::mask::{Unmasked, within_unmasked};
 use crate::load::LoadedPlugin;
 use crate::runtime::{MAX_TOOLS_PER_PLUGIN, as_registered};
-use crate::schema::{self, ParsedSchema, Schema};
+use crate::runtime::schema::{self, ParsedSchema, Schema};
 
 /// A plugin together with what it contributes.
 pub struct RegisteredPlugin {

@@ -25,7 +25,7 @@ use super::tool_metrics::ToolMetrics;
 use crate::call::{Call, CallError, TOOL_RULE};
 use crate::load::LoadedPlugin;
 use crate::runtime::Builtin;
-use crate::schema::Schema;
+use crate::runtime::schema::Schema;
 
 /// The id under which tools are listed that are the host's own, for all plugins.
 const HOST: &str = "tenon";

@@ -9,6 +9,7 @@ mod builtin;
 mod drain;
 mod handle;
 mod rhai;
+pub(crate) mod schema;
 mod supervised_bridge;
 pub(crate) mod wasm;
 

@@ -22,7 +22,7 @@ use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
 use crate::call::{CurrentCall, Failure};
 use crate::runtime::Plugin;
-use crate::server::Supervisor;
+use crate::capability::server::Supervisor;
 
 /// After how many milliseconds a server has surely been registered again.
 const REGISTRATION_RETRY_AFTER: Duration = Duration::from_secs(1);

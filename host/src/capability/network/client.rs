@@ -30,7 +30,7 @@ use super::body::{RequestBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::not_granted;
-use crate::services::{NetworkBackend, Stream};
+use crate::capability::services::{NetworkBackend, Stream};
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;

@@ -31,7 +31,7 @@ use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{PluginContext, Preparation};
 use crate::load::remote_grants;
 use crate::observe::{PluginLog, PluginNotifications};
-use crate::services::{Connector, NetworkBackend, Resolver, Services, Stream};
+use crate::capability::services::{Connector, NetworkBackend, Resolver, Services, Stream};
 use tenon_types as types;
 
 /// What a server does with a connection, once it has heard a request.

@@ -9,7 +9,7 @@ use super::engine::{MAX_STRING_BYTES, to_json};
 use super::error::written;
 use super::running::ask;
 use crate::call::mask::Unmasked;
-use crate::capability::{inference, network, services, tools};
+use crate::capability::{inference, messaging, network, tools};
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -90,7 +90,7 @@ fn complete(about: Map) -> Answer<String> {
 fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
     let message = Unmasked::new(message);
-    ask(|host| async move { services::send_message(&host.granted, host.caller, message).await })
+    ask(|host| async move { messaging::send_message(&host.granted, host.caller, message).await })
 }
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
@@ -99,7 +99,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
     let query = Unmasked::new(query.to_string());
     let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
-        ask(|host| async move { services::search_memory(&host.granted, query, limit).await })?;
+        ask(|host| async move { messaging::search_memory(&host.granted, query, limit).await })?;
     let map = |memory: Memory| {
         let mut map = Map::new();
         map.insert("text".into(), memory.text.into());

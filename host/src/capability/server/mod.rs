@@ -23,7 +23,7 @@ use crate::call::{Failure, within};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
 pub(crate) use crate::observe::event::{BreakerState, ServerState};
-use crate::services::{Pins, ask_pins};
+use crate::capability::services::{Pins, ask_pins};
 use breaker::Breaker;
 pub(crate) use child::{
     Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, unavailable,

@@ -18,7 +18,7 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_config::pins::Definition;
 use tenon_types::{Identity, Registration, ToolAnnotations, ToolDefinition};
 
-use crate::services::Offers;
+use crate::capability::services::Offers;
 
 /// The form of the files. What is of another one is not read.
 const FORMAT_VERSION: u32 = 3;

@@ -100,8 +100,8 @@ impl MemberPath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::fuzz::SANDBOX;
-    use crate::schema::{compile, compile_own};
+    use crate::runtime::schema::fuzz::SANDBOX;
+    use crate::runtime::schema::{compile, compile_own};
     use serde_json::json;
 
     #[tokio::test]

@@ -280,7 +280,7 @@ impl QueueState {
 mod tests {
     use super::*;
     use crate::observe::PluginNotifications;
-    use crate::server::{Supervision, Supervisor};
+    use crate::capability::server::{Supervision, Supervisor};
     use futures::future::join_all;
     use std::future::pending;
     use std::sync::atomic::{AtomicUsize, Ordering};

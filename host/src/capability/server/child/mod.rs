@@ -31,7 +31,7 @@ pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
 use stderr::StderrTail;
 
 use crate::observe::PluginLog;
-use crate::server::{Supervisor, TooManyStarts};
+use crate::capability::server::{Supervisor, TooManyStarts};
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct ChildSpec {
@@ -404,7 +404,7 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
 mod tests {
     use super::*;
     use crate::observe::PluginNotifications;
-    use crate::server::Supervision;
+    use crate::capability::server::Supervision;
     use tenon_config::secret::Redactor;
 
     /// A child that gives back each line that it reads.
