@@ -13,7 +13,7 @@ use std::time::Duration;
 use tenon_config::admit::{Contents, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
 use tenon_config::config::OnFailure;
-use tenon_config::discover::trust::TrustMode;
+use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
 use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
 use tenon_host::types::McpOperation;
@@ -103,7 +103,7 @@ pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {
 
 /// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
 pub(crate) fn reviewed(common: &Common) -> Result<Discovery, Error> {
-    let mut sources = Sources { trust: TrustMode::Review, ..sources(common)? };
+    let mut sources = Sources { trust: TrustBasis::Review, ..sources(common)? };
     Ok(discover_trusted(&mut sources).0)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
-use tenon_host::services::{DefinitionChange, HeldDefinition, PinError, PinFile, PinKind};
+use tenon_host::services::{ChangedPart, HeldDefinition, PinError, PinFile, PinKind};
 use tenon_host::types::text::one_line;
 
 use crate::approval::is_terminal;
@@ -92,7 +92,7 @@ fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
     for held in definitions {
         text.push_str(&format!("  {}\n", named(held)));
         let changes = held.changes();
-        for DefinitionChange { place, before, after } in changes.iter().take(MAX_CHANGES) {
+        for ChangedPart { place, before, after } in changes.iter().take(MAX_CHANGES) {
             text.push_str(&format!("    {}\n", one_line(place)));
             let (before, after) = (before.as_ref().map(words), after.as_ref().map(words));
             let same = same_start(before.as_deref(), after.as_deref());

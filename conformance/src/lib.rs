@@ -36,7 +36,7 @@
 //! gone when the suite is. It takes a minute or two where compiled code is not optimized, and uses
 //! a [multi-threaded runtime](tokio::runtime) best: a host on one thread works, and is slower.
 
-mod attempt;
+mod action;
 mod expectation;
 mod fakes;
 mod fixture;
@@ -50,7 +50,7 @@ mod run;
 #[doc(hidden)]
 pub mod server;
 mod table;
-mod world;
+mod test_host;
 
 use std::path::PathBuf;
 use tenon_host::Builder;
@@ -144,7 +144,7 @@ mod tests {
 
     /// Whether both are the same, but for an amount where it is about limits: a text that says how much,
     /// how deep calls are nested, or how long an answer the server is asked for.
-    fn are_alike(one: &attempt::Action, other: &attempt::Action, of_limits: bool) -> bool {
+    fn are_alike(one: &action::Action, other: &action::Action, of_limits: bool) -> bool {
         one.tool == other.tool && (of_limits || one.arguments == other.arguments)
     }
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::attempt::{Action, Expect};
+use crate::action::{Action, Expect};
 use crate::fixture::link;
 use crate::row::Race;
-use crate::world::TestHost;
+use crate::test_host::TestHost;
 
 /// How often the file is swapped at least, and how often each of what is swapped is met.
 const SWAPS: usize = 200;

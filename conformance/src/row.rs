@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-use crate::attempt::{Action, Expect, RefusalText};
+use crate::action::{Action, Expect, RefusalText};
 use crate::expectation::{ApiSurface, Capability, Expectation};
 use crate::plugins::HostSetup;
 

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Instant;
 use tenon_host::{Builder, PluginState};
 
-use crate::attempt::Action;
+use crate::action::Action;
 use crate::fixture::FolderSnapshot;
 use crate::plugins::HostSetup;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
 use crate::row::{Attempt, AttemptEffects, Control, Row, echo};
-use crate::world::TestHost;
+use crate::test_host::TestHost;
 
 /// How many rows are tried at a time of those that do not get in each other's way.
 const AT_A_TIME: usize = 3;

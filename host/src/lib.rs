@@ -52,6 +52,8 @@ pub use call::{
     Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
     HookReport, OuterCalls, Usage,
 };
+pub use capability::server::{ServerReport, StartQueueProgress};
+pub use capability::services;
 pub use invoke::stored_results::URI as RESULT_URI;
 pub use invoke::{Model, ReadLimit};
 pub use observe::event::{
@@ -69,8 +71,6 @@ pub use runtime::{
     Allocation, Builtin, CompletionStream, EngineError, Plugin, ScriptLoadError, check_script,
     speaks,
 };
-pub use capability::server::{ServerReport, StartQueueProgress};
-pub use capability::services;
 pub use tenon_config::config::{Config, ConfigError};
 pub use tenon_config::grant::{Need, NeedStatus};
 pub use tenon_config::{

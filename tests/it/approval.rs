@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tenon_config::discover::Sources;
-use tenon_config::discover::trust::{TrustFile, TrustMode};
+use tenon_config::discover::trust::{TrustBasis, TrustFile};
 use tenon_config::files::Digest;
 use tenon_config::lock::{LockFile, LockedPlugin};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
@@ -556,7 +556,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 };
                 if believed == Believed::Trusted {
                     let file = TrustFile::new(project.path("private/trust.json"));
-                    sources.trust = TrustMode::Recorded(Some(file.clone()));
+                    sources.trust = TrustBasis::Recorded(Some(file.clone()));
                     file.trust(&file.review(&sources).unwrap(), false).unwrap();
                 }
                 let file = project.path(folder).join("code");

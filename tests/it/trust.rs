@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
 use tenon_config::discover::Sources;
-use tenon_config::discover::trust::{TrustFile, TrustMode};
+use tenon_config::discover::trust::{TrustBasis, TrustFile};
 use tenon_host::{Config, Event, HostEnvironment, Platform};
 
 use crate::approval::on_terminal_as;
@@ -1248,7 +1248,7 @@ async fn what_runs_goes_on_until_its_change_is_trusted_and_ends_with_the_trust()
     let sources = Sources {
         configs: vec![Config::of_optional_file(project.path("tenon.toml"))],
         workspace: Some(project.path("")),
-        trust: TrustMode::Recorded(Some(file.clone())),
+        trust: TrustBasis::Recorded(Some(file.clone())),
         host_environment: HostEnvironment { configuration: None, ..host_environment() },
         ..Sources::default()
     };
@@ -1309,7 +1309,7 @@ async fn a_server_that_starts_late_starts_as_it_was_trusted() {
     let sources = Sources {
         configs: vec![Config::of_optional_file(project.path("tenon.toml"))],
         workspace: Some(project.path("")),
-        trust: TrustMode::Recorded(Some(file.clone())),
+        trust: TrustBasis::Recorded(Some(file.clone())),
         host_environment: HostEnvironment { configuration: None, ..host_environment() },
         ..Sources::default()
     };

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::{cargo, root, run};
 
 /// Some of these programs, for some of the tests. Where a group cannot be had, the others are there all the same.
-struct Group {
+struct ProgramGroup {
     /// The tests that are left out without it.
     tests: &'static str,
     /// The folder with its lock file.
@@ -35,36 +35,36 @@ enum Installer {
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
 /// components of other languages.
-const GROUPS: [Group; 5] = [
-    Group {
+const GROUPS: [ProgramGroup; 5] = [
+    ProgramGroup {
         tests: "the tests with real MCP servers from npm",
         source: "tests/real",
         folder: "real-servers",
         variable: "TENON_REAL_SERVERS_NPM",
         installer: Installer::Npm("ci"),
     },
-    Group {
+    ProgramGroup {
         tests: "the tests with real MCP servers from PyPI",
         source: "tests/real",
         folder: "real-servers",
         variable: "TENON_REAL_SERVERS_PIP",
         installer: Installer::Pip,
     },
-    Group {
+    ProgramGroup {
         tests: "the tests with plugins in JavaScript and of the guide",
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_NPM",
         installer: Installer::Npm("install"),
     },
-    Group {
+    ProgramGroup {
         tests: "the tests with plugins in Python and of the guide",
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_PIP",
         installer: Installer::Pip,
     },
-    Group {
+    ProgramGroup {
         tests: "the tests with plugins of cargo-component and of the guide",
         source: "tests/languages",
         folder: "toolchains",
@@ -236,7 +236,7 @@ impl Installer {
     }
 }
 
-impl Group {
+impl ProgramGroup {
     /// Installs it.
     ///
     /// # Errors

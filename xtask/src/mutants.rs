@@ -88,14 +88,14 @@ struct Survivors {
 #[derive(Deserialize)]
 struct Survivor {
     #[serde(flatten)]
-    key: Key,
+    key: MutantKey,
     /// Why nothing is lost.
     reason: String,
 }
 
 /// What tells a change from all others, and stays the same when lines are added elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-struct Key {
+struct MutantKey {
     /// What cargo-mutants calls it, without the line and the column.
     mutant: String,
     /// The line of code that it is on.
@@ -109,7 +109,7 @@ fn first() -> usize {
     1
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for MutantKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mutant, line, number } = self;
         match number {
@@ -119,7 +119,7 @@ impl fmt::Display for Key {
     }
 }
 
-impl Key {
+impl MutantKey {
     /// The entry of the committed list, for somebody to give a reason.
     fn entry(&self) -> String {
         let Self { mutant, line, number } = self;
@@ -129,10 +129,10 @@ impl Key {
 }
 
 /// The keys of all changes.
-fn keys(all: &[Mutant], read: impl Fn(&str) -> Result<String>) -> Result<Vec<Key>> {
+fn keys(all: &[Mutant], read: impl Fn(&str) -> Result<String>) -> Result<Vec<MutantKey>> {
     let mut in_order: Vec<usize> = (0..all.len()).collect();
     in_order.sort_by_key(|number| (&all[*number].file, all[*number].span));
-    let mut keys: Vec<Option<Key>> = vec![None; all.len()];
+    let mut keys: Vec<Option<MutantKey>> = vec![None; all.len()];
     let mut counts = BTreeMap::<(String, String), usize>::new();
     let (mut file, mut text) = ("", String::new());
     for place in in_order {
@@ -145,7 +145,7 @@ fn keys(all: &[Mutant], read: impl Fn(&str) -> Result<String>) -> Result<Vec<Key
         let (mutant, line) = (format!("{file}: {what}"), line.to_string());
         let count = counts.entry((mutant.clone(), line.clone())).or_default();
         *count += 1;
-        keys[place] = Some(Key { mutant, line, number: *count });
+        keys[place] = Some(MutantKey { mutant, line, number: *count });
     }
     Ok(keys.into_iter().flatten().collect())
 }
@@ -240,7 +240,7 @@ fn compare(
         bail!("{} has no reason in {}", survivor.key, path.display());
     }
     let keys = keys(all, |file| Ok(fs::read_to_string(root().join(file))?))?;
-    let is_known = |key: &Key| known.survivor.iter().any(|known| known.key == *key);
+    let is_known = |key: &MutantKey| known.survivor.iter().any(|known| known.key == *key);
     let mut problems = 0;
     let mut found = BTreeSet::new();
     for number in survivors {
@@ -251,7 +251,7 @@ fn compare(
         }
         found.insert(key);
     }
-    let tried: BTreeSet<&Key> = chosen.iter().map(|number| &keys[*number]).collect();
+    let tried: BTreeSet<&MutantKey> = chosen.iter().map(|number| &keys[*number]).collect();
     let all_tried = chosen.len() == woven.len();
     for Survivor { key, .. } in known.survivor.iter().filter(|_| all_tried) {
         if !tried.contains(key) {
@@ -645,8 +645,11 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_is_printed() {
         for number in [1, 2] {
-            let key =
-                Key { mutant: "a.rs: replace < with <=".into(), line: "\"a\" <".into(), number };
+            let key = MutantKey {
+                mutant: "a.rs: replace < with <=".into(),
+                line: "\"a\" <".into(),
+                number,
+            };
             let read: Survivors = toml::from_str(&key.entry()).unwrap();
             assert_eq!(read.survivor[0].key, key);
         }

@@ -2,7 +2,7 @@
 //! questions, and a place for their messages. It remembers nothing.
 
 mod form;
-mod sampling;
+mod sampling_json;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -182,7 +182,7 @@ impl ClientFeatures for Client {
         let (Some(model), Some(platform)) = (sampling_model, self.0.platform.get()) else {
             return Err(Error::Denied("no model is configured for servers".into()));
         };
-        let asked = sampling::request(model, &request.params)?;
+        let asked = sampling_json::request(model, &request.params)?;
         if *sampling_asks {
             let _terminal = self.0.terminal.lock().await;
             let question = question_of_sampling(&request, model);
@@ -199,7 +199,7 @@ impl ClientFeatures for Client {
         let completion = completion.map_err(|error| {
             Error::Unavailable(Unavailability { message: error.to_string(), retry_after: None })
         })?;
-        Ok(sampling::answer(&completion))
+        Ok(sampling_json::answer(&completion))
     }
 }
 

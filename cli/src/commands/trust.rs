@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_config::discover::trust::{InputQuestion, ProjectReview, ReviewItem, ReviewItemKind};
+use tenon_config::discover::trust::{InputQuestion, ProjectEffect, ProjectReview, ReviewItem};
 use tenon_host::HostEnvironment;
 use tenon_host::types::text::one_line;
 
@@ -182,7 +182,7 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
         let sign = |is_new| if is_known && is_new { '+' } else { ' ' };
         let plugin = plugin.as_ref().map(|plugin| format!("{plugin}: ")).unwrap_or_default();
         let needs = match kind {
-            ReviewItemKind::Requests => "  (needs an approval of its own)".into(),
+            ProjectEffect::Requests => "  (needs an approval of its own)".into(),
             _ => Cow::Borrowed(""),
         };
         let (is_new, what) = (sign(*is_new), seen(what));

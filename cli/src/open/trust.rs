@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tenon_config::discover::trust::{
-    ProjectReview, TrustError, TrustFile, TrustMode, UntrustedProject, is_project,
+    ProjectReview, TrustBasis, TrustError, TrustFile, UntrustedProject, is_project,
 };
 use tenon_config::discover::{Sources, discover_trusted};
 use tenon_host::HostEnvironment;
@@ -16,10 +16,10 @@ use crate::{Common, open};
 const VARIABLE: &str = "TENON_TRUST";
 
 /// Whose word it is that the project may be used.
-pub(crate) fn of(common: &Common, host_environment: &HostEnvironment) -> TrustMode {
+pub(crate) fn of(common: &Common, host_environment: &HostEnvironment) -> TrustBasis {
     match common.trust || is_named(&common.project, host_environment) {
-        true => TrustMode::User,
-        false => TrustMode::Recorded(file(host_environment)),
+        true => TrustBasis::User,
+        false => TrustBasis::Recorded(file(host_environment)),
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct TrustRenewal {
 /// Takes note of a project before a command changes it; nothing where that makes no difference.
 pub(crate) fn keep(common: &Common) -> Result<Option<TrustRenewal>, Error> {
     let sources = open::sources(common)?;
-    let TrustMode::Recorded(file) = sources.trust.clone() else { return Ok(None) };
+    let TrustBasis::Recorded(file) = sources.trust.clone() else { return Ok(None) };
     if is_project(&common.project) {
         let (discovery, _) = discover_trusted(&mut sources.clone());
         if let Some(untrusted) = discovery.untrusted {

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use crate::attempt::{Action, Expect, RefusalText};
+use crate::action::{Action, Expect, RefusalText};
 use crate::expectation::{ApiSurface, Capability};
 use crate::fixture::{CASE, PROCESSES};
 use crate::plugins::HostSetup;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, ExpectedLog, RefusalText};
+use crate::action::{Action, Expect, ExpectedLog, RefusalText};
 use crate::expectation::{ApiSurface, Capability};
 use crate::fakes::SECRET;
 use crate::plugins::HostSetup;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, ExpectedLog, StoppedBy};
+use crate::action::{Action, Expect, ExpectedLog, StoppedBy};
 use crate::expectation::{ApiSurface, Capability};
 use crate::plugins::{LIMITED, LOG_BURST, LOG_RATE, ample, limits_of};
 use crate::row::{AttemptEffects, Control, Row, answered, echo};

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::attempt::{Action, Expect, RefusalText};
+use crate::action::{Action, Expect, RefusalText};
 use crate::expectation::{ApiSurface, Capability};
 use crate::plugins::HostSetup;
 use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines};

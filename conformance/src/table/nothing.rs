@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::attempt::{Action, Expect};
+use crate::action::{Action, Expect};
 use crate::expectation::{ApiSurface, Capability};
 use crate::plugins::{HostSetup, IMPORTING};
 use crate::row::{Attempt, AttemptEffects, Control, Row, answered, echo, lines, refused};

@@ -94,7 +94,7 @@ pub(crate) struct RpcError {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct RawMessage<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -165,7 +165,7 @@ pub(crate) struct NotMessages;
 
 fn one(line: String) -> Result<Incoming, NotMessages> {
     let text = content(&line);
-    let message: Message<'_> = serde_json::from_str(text).map_err(|_| NotMessages)?;
+    let message: RawMessage<'_> = serde_json::from_str(text).map_err(|_| NotMessages)?;
     if let Some(method) = message.method {
         let method = method.into_owned();
         let params = message.params.map(|params| params.get().to_string());

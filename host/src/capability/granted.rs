@@ -16,8 +16,8 @@ use tracing::{Instrument, Span};
 
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
-use crate::observe::PluginLog;
 use crate::capability::services::{ClientFeatures, Services};
+use crate::observe::PluginLog;
 
 /// What one plugin was lent.
 pub(crate) struct GrantedCapabilities {

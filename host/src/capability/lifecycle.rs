@@ -16,8 +16,8 @@ use wasmtime::component::{HasData, Linker, ResourceTable};
 
 use super::granted::GrantedCapabilities;
 use super::served::ServedCalls;
-use crate::observe::{PluginLog, PluginNotifications};
 use crate::capability::server::{ChildSpec, Supervisor};
+use crate::observe::{PluginLog, PluginNotifications};
 
 /// Who a plugin is to its capabilities.
 pub(crate) struct PluginContext {

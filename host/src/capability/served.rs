@@ -10,7 +10,7 @@ use crate::call::{Caller, CurrentCall};
 use crate::observe::PluginLog;
 
 /// A call that an instance serves.
-struct Running {
+struct ServedCall {
     id: Arc<str>,
     current_call: Option<Arc<CurrentCall>>,
 }
@@ -18,7 +18,7 @@ struct Running {
 /// The calls that an instance serves, and whose instance it is.
 pub(crate) struct ServedCalls {
     context: Arc<PluginContext>,
-    calls: Vec<Running>,
+    calls: Vec<ServedCall>,
 }
 
 impl ServedCalls {
@@ -49,7 +49,7 @@ impl ServedCalls {
 
     /// A call begins.
     pub(crate) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
-        self.calls.push(Running { id, current_call });
+        self.calls.push(ServedCall { id, current_call });
     }
 
     /// A call is over.
@@ -75,7 +75,7 @@ impl ServedCalls {
     /// could be meant.
     pub(crate) fn span(&self) -> Span {
         match &self.calls[..] {
-            [Running { current_call: Some(current_call), .. }] => current_call.span().cloned(),
+            [ServedCall { current_call: Some(current_call), .. }] => current_call.span().cloned(),
             _ => None,
         }
         .unwrap_or_else(Span::none)
@@ -115,7 +115,7 @@ impl ServedCalls {
     /// is told.
     pub(crate) fn refusals(&self) -> RefusalReporter {
         let current_call = match &self.calls[..] {
-            [Running { current_call, .. }] => current_call.clone(),
+            [ServedCall { current_call, .. }] => current_call.clone(),
             _ => None,
         };
         RefusalReporter { context: self.context.clone(), current_call }

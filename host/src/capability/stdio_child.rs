@@ -9,7 +9,9 @@ use wasmtime::component::{Accessor, Linker};
 use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{stdio_child, types};
-use crate::capability::server::{Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine};
+use crate::capability::server::{
+    Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine,
+};
 
 pub(crate) struct StdioChildCapability;
 

@@ -23,7 +23,7 @@ use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
 use crate::register::call_settings::CallSettings;
-use crate::register::hook_answer_cache::{Decision, HookCacheKey, Replacement};
+use crate::register::hook_answer_cache::{Decision, HookQuestion, Replacement};
 use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
@@ -100,7 +100,7 @@ async fn chain(
             }
         };
         let memory = registry.memory(id);
-        let question = memory.map(|memory| (memory, HookCacheKey::new(point, &seen, caller)));
+        let question = memory.map(|memory| (memory, HookQuestion::new(point, &seen, caller)));
         let known = question.as_ref().and_then(|(memory, question)| memory.answer(question));
         let remembered = known.is_some();
         let answer = match known {

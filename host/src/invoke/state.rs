@@ -15,7 +15,7 @@ use crate::call::{
 use crate::observe::event::{CallEvent, Event, Step};
 use crate::observe::history::{QueuedRecord, Record, milliseconds};
 use crate::register::Registry;
-use crate::runtime::StreamObserver;
+use crate::runtime::StreamedCall;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
 pub const USAGE: &str = "tenon/usage";
@@ -296,7 +296,7 @@ impl Drop for CallState {
     }
 }
 
-impl StreamObserver for CallState {
+impl StreamedCall for CallState {
     fn wrote(&mut self, bytes: u64) {
         self.bytes_out += bytes;
     }

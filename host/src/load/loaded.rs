@@ -9,9 +9,9 @@ use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::SecretValues;
 
 use super::STARTUP_TIMEOUT;
-use crate::runtime::{Plugin, PluginHandle, RetiringPlugin, UseToken};
-use crate::runtime::schema::SchemaSandbox;
 use crate::capability::server::Supervisor;
+use crate::runtime::schema::SchemaSandbox;
+use crate::runtime::{Plugin, PluginHandle, RetiringPlugin, UseToken};
 use tenon_config::grant::{GrantSet, Grants, Need};
 
 /// A plugin that can be called, and what the next steps need to know of it.

@@ -30,8 +30,10 @@ use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
 use crate::capability::network::NetworkCapability;
+use crate::capability::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
 use crate::capability::{self, ComponentRole, HostState, InstanceConfig, PluginCapabilities};
 use crate::observe::{PluginLog, PluginNotifications};
+use crate::runtime::schema::SchemaSandbox;
 use crate::runtime::wasm::{
     CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
     check_exports, find_exports, link_older,
@@ -39,8 +41,6 @@ use crate::runtime::wasm::{
 use crate::runtime::{
     Allocation, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads, UseToken,
 };
-use crate::runtime::schema::SchemaSandbox;
-use crate::capability::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
 

@@ -13,7 +13,7 @@ use std::thread::available_parallelism;
 use tenon_config::admit::{Contents, Refusal, Rules, admit};
 use tenon_config::config::{Config, ConfigError, combine};
 use tenon_config::diagnostic::{Diagnostic, chain};
-use tenon_config::discover::trust::TrustMode;
+use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{
     Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
 };
@@ -29,19 +29,19 @@ use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
+use crate::capability::server::{StartObserver, StartQueueProgress};
+use crate::capability::services::{
+    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
+    Services, ask_approver,
+};
 use crate::invoke::InvokeContext;
 use crate::invoke::stored_results::ResultStore;
 use crate::load::{LoadError, LoadedPlugin, Loader};
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
 use crate::register::{RegisteredPlugin, learn, register, register_as};
-use crate::runtime::{Allocation, EngineError, Plugin};
 use crate::runtime::schema;
-use crate::capability::server::{StartObserver, StartQueueProgress};
-use crate::capability::services::{
-    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
-    Services, ask_approver,
-};
+use crate::runtime::{Allocation, EngineError, Plugin};
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
@@ -265,7 +265,7 @@ impl Builder {
             Some(discovery) => (sources, discovery),
             // Looking through folders blocks.
             None => tokio::task::spawn_blocking(move || {
-                if sources.trust == TrustMode::Host {
+                if sources.trust == TrustBasis::Host {
                     let discovery = discover(&sources);
                     return (sources, discovery);
                 }

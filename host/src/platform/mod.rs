@@ -34,11 +34,11 @@ use crate::call::escape;
 use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookReport};
 use crate::capability::granted::PlatformApi;
+use crate::capability::server::ServerReport;
 use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
-use crate::capability::server::ServerReport;
 use reload::Plugins;
 
 /// A host for plugins. Clones are cheap and share the same plugins.

@@ -26,10 +26,10 @@ use tokio::time::sleep;
 use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
+use crate::capability::services::ask_pins;
 use crate::observe::event::{Event, PluginChange};
 use crate::register::{RegisteredPlugin, Registry, RegistrySettings};
 use crate::runtime::RetiringPlugin;
-use crate::capability::services::ask_pins;
 
 /// How long the calls of a plugin that was replaced may go on.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);

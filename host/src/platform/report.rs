@@ -8,8 +8,8 @@ use tenon_config::grant::Need;
 use tenon_config::limits::Limits;
 
 use crate::call::Failure;
-use crate::register::RegisteredPlugin;
 use crate::capability::server::ServerReport;
+use crate::register::RegisteredPlugin;
 
 /// The state of one plugin, and why.
 #[derive(Debug, Clone, Serialize)]

@@ -52,11 +52,11 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
-pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookCacheKey, Decision)>>);
+pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookQuestion, Decision)>>);
 
 /// What a handler is asked.
 #[derive(PartialEq)]
-pub(crate) struct HookCacheKey {
+pub(crate) struct HookQuestion {
     fingerprint: CallFingerprint,
     point: HookPoint,
     context: HookContext,
@@ -65,7 +65,7 @@ pub(crate) struct HookCacheKey {
     session: Option<String>,
 }
 
-impl HookCacheKey {
+impl HookQuestion {
     pub(crate) fn new(point: &HookPoint, context: &HookContext, caller: &Caller) -> Self {
         let fingerprint = CallFingerprint::of_members(&point.to_string(), context.members());
         let (agent, session) = (caller.agent_id.clone(), caller.session_id.clone());
@@ -74,13 +74,13 @@ impl HookCacheKey {
 }
 
 impl HookCache {
-    pub(crate) fn answer(&self, question: &HookCacheKey) -> Option<Decision> {
+    pub(crate) fn answer(&self, question: &HookQuestion) -> Option<Decision> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, decision) = answers.get(&question.fingerprint)?;
         (asked == question).then(|| decision.clone())
     }
 
-    pub(crate) fn remember(&self, question: HookCacheKey, decision: &Decision) {
+    pub(crate) fn remember(&self, question: HookQuestion, decision: &Decision) {
         let replaced = match decision {
             Decision::Replace(replacement) => replacement.weight(),
             Decision::Continue | Decision::Veto(_) => 0,
@@ -107,16 +107,16 @@ mod tests {
             let context = json!({ "goal": goal });
             let caller = Caller::default();
             let context = HookContext::from(context.as_object().unwrap().clone());
-            HookCacheKey::new(&HookPoint::BeforePlan, &context, &caller)
+            HookQuestion::new(&HookPoint::BeforePlan, &context, &caller)
         };
         let memory = HookCache::default();
         memory.remember(question("a"), &Decision::Veto("no".into()));
         assert!(matches!(memory.answer(&question("a")), Some(Decision::Veto(_))));
         assert!(memory.answer(&question("b")).is_none());
         // Another question that is made to have the same fingerprint.
-        let forged = HookCacheKey { fingerprint: question("a").fingerprint, ..question("b") };
+        let forged = HookQuestion { fingerprint: question("a").fingerprint, ..question("b") };
         assert!(memory.answer(&forged).is_none());
-        let other = HookCacheKey { agent: Some("other".into()), ..question("a") };
+        let other = HookQuestion { agent: Some("other".into()), ..question("a") };
         assert!(memory.answer(&other).is_none());
         // What is large is not kept.
         memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &Decision::Continue);

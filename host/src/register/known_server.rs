@@ -6,9 +6,9 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_types::ToolDefinition;
 
 use super::operation_tools;
-use crate::runtime::schema::{self, nulls};
 use crate::capability::server::ListingCache;
 use crate::capability::services::Offers;
+use crate::runtime::schema::{self, nulls};
 
 /// What a server had when it was last asked. Nothing is started to know it.
 #[derive(Debug, Clone)]

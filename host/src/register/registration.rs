@@ -19,8 +19,8 @@ use tokio::sync::OnceCell;
 use crate::call::Failure;
 use crate::call::mask::{Unmasked, within_unmasked};
 use crate::load::LoadedPlugin;
-use crate::runtime::{MAX_TOOLS_PER_PLUGIN, as_registered};
 use crate::runtime::schema::{self, ParsedSchema, Schema};
+use crate::runtime::{MAX_TOOLS_PER_PLUGIN, as_registered};
 
 /// A plugin together with what it contributes.
 pub struct RegisteredPlugin {

@@ -59,7 +59,7 @@ pub struct Registry {
     /// Tools that are there once for all plugins.
     shared: BTreeMap<ToolName, SharedOperationTool>,
     /// Tools that plugins have and nobody may call.
-    absent: BTreeMap<ToolName, Unavailable>,
+    absent: BTreeMap<ToolName, WithheldTool>,
     /// Who handles each point, in load order.
     hooks: Vec<(HookPoint, Vec<Arc<RegisteredPlugin>>)>,
     settings: RegistrySettings,
@@ -96,7 +96,7 @@ impl SharedOperationTool {
 
 /// Why a tool that a plugin has is not among those that may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Unavailable {
+enum WithheldTool {
     /// The operator does not want it, by what is said here.
     Skipped(&'static str),
     /// It is not the one that was there before, as far as is known.
@@ -307,7 +307,7 @@ impl Registry {
             let original = &declared.definition.name;
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Unavailable::Skipped(by.describe()));
+                self.absent.entry(name).or_insert(WithheldTool::Skipped(by.describe()));
                 continue;
             }
             // What is no secret in the plugin's name for it may be one in ours.
@@ -325,7 +325,7 @@ impl Registry {
                 continue;
             }
             if let Some(why) = self.compared(id, PinKind::Tool, original) {
-                self.absent.insert(name, Unavailable::Held { plugin: id.clone(), why });
+                self.absent.insert(name, WithheldTool::Held { plugin: id.clone(), why });
                 continue;
             }
             self.add(plugin, name, declared, ServedBy::ByPlugin);
@@ -361,7 +361,7 @@ impl Registry {
             }
             let name = self.name_of(plugin, original);
             if let Some(by) = filters.iter().find_map(|filter| filter.leaves_out(original)) {
-                self.absent.entry(name).or_insert(Unavailable::Skipped(by.describe()));
+                self.absent.entry(name).or_insert(WithheldTool::Skipped(by.describe()));
             } else if self.owner(&name).is_none() {
                 self.add(plugin, name, declared, ServedBy::ByHost(*operation));
             }
@@ -387,7 +387,7 @@ impl Registry {
                 continue;
             }
             if rule.enabled == Some(false) {
-                self.absent.insert(name, Unavailable::Skipped(TOOL_RULE));
+                self.absent.insert(name, WithheldTool::Skipped(TOOL_RULE));
                 continue;
             }
             let DeclaredTool { definition, arguments, output } =
@@ -501,8 +501,8 @@ impl Registry {
             return Some(entry.plugin.loaded.id().clone());
         }
         match self.absent.get(name) {
-            Some(Unavailable::Held { plugin, .. }) => Some(plugin.clone()),
-            Some(Unavailable::Skipped(_)) | None => None,
+            Some(WithheldTool::Held { plugin, .. }) => Some(plugin.clone()),
+            Some(WithheldTool::Skipped(_)) | None => None,
         }
     }
 
@@ -510,8 +510,8 @@ impl Registry {
     pub(crate) fn absent(&self, name: &str) -> Option<CallError> {
         let tool = name.to_string();
         Some(match self.absent.get(name)? {
-            Unavailable::Skipped(by) => CallError::Disabled { tool, by },
-            Unavailable::Held { plugin, why } => {
+            WithheldTool::Skipped(by) => CallError::Disabled { tool, by },
+            WithheldTool::Held { plugin, why } => {
                 let (plugin, why) = (plugin.clone(), why.clone());
                 CallError::Held { what: "tool", name: tool, plugin, why }
             }
@@ -528,8 +528,8 @@ impl Registry {
     /// plugins, their rendered names, and why.
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ToolName, &str)> {
         self.absent.iter().filter_map(|(name, absent)| match absent {
-            Unavailable::Held { plugin, why } => Some((plugin, name, why.as_str())),
-            Unavailable::Skipped(_) => None,
+            WithheldTool::Held { plugin, why } => Some((plugin, name, why.as_str())),
+            WithheldTool::Skipped(_) => None,
         })
     }
 

@@ -31,7 +31,7 @@ pub(crate) use rhai::{RhaiPlugin, ScriptConfig, Threads};
 pub use rhai::{ScriptLoadError, check_script};
 pub(crate) use supervised_bridge::SupervisedBridge;
 pub use wasm::stream::CompletionStream;
-pub(crate) use wasm::stream::StreamObserver;
+pub(crate) use wasm::stream::StreamedCall;
 pub use wasm::{Allocation, EngineError, speaks};
 
 use crate::call::escape;

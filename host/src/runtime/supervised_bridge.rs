@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
 use crate::call::{CurrentCall, Failure};
-use crate::runtime::Plugin;
 use crate::capability::server::Supervisor;
+use crate::runtime::Plugin;
 
 /// After how many milliseconds a server has surely been registered again.
 const REGISTRATION_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -149,7 +149,7 @@ impl Serialize for McpJson<'_, ToolResult> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolResult { content, structured, is_error, extra } = self.0;
         let mut form = Object::begin(serializer)?;
-        form.member("content", &McpJsonList(content))?;
+        form.member("content", &McpJsonItems(content))?;
         form.optional("structuredContent", structured.as_deref().map(JsonOrText).as_ref())?;
         form.member("isError", is_error)?;
         form.end(&Members::of(extra.as_deref()))
@@ -227,7 +227,7 @@ impl Serialize for McpJson<'_, PromptDefinition> {
         form.optional("title", title.as_ref())?;
         form.optional("description", description.as_ref())?;
         if !arguments.is_empty() {
-            form.member("arguments", &McpJsonList(arguments))?;
+            form.member("arguments", &McpJsonItems(arguments))?;
         }
         form.end(&Members::of(extra.as_deref()))
     }
@@ -250,7 +250,7 @@ impl Serialize for McpJson<'_, Prompt> {
         let Prompt { description, messages, extra } = self.0;
         let mut form = Object::begin(serializer)?;
         form.optional("description", description.as_ref())?;
-        form.member("messages", &McpJsonList(messages))?;
+        form.member("messages", &McpJsonItems(messages))?;
         form.end(&Members::of(extra.as_deref()))
     }
 }
@@ -281,9 +281,9 @@ impl Serialize for McpJson<'_, Suggestions> {
 }
 
 /// The forms of several values.
-struct McpJsonList<'a, T>(&'a [T]);
+struct McpJsonItems<'a, T>(&'a [T]);
 
-impl<'a, T> Serialize for McpJsonList<'a, T>
+impl<'a, T> Serialize for McpJsonItems<'a, T>
 where
     McpJson<'a, T>: Serialize,
 {

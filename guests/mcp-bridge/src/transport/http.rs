@@ -172,8 +172,13 @@ pub(crate) async fn stop() {
     });
     let Some((session, url, mut headers)) = ended else { return };
     headers.push(("mcp-session-id".into(), session));
-    let request =
-        Request { method: Method::Delete, url, headers, body: None, patience: Some(SESSION_END_TIMEOUT) };
+    let request = Request {
+        method: Method::Delete,
+        url,
+        headers,
+        body: None,
+        patience: Some(SESSION_END_TIMEOUT),
+    };
     // It may not let clients end sessions.
     let _ = http_client::send(request).await;
 }
@@ -563,7 +568,10 @@ fn too_long(id: Option<u64>, prefix: Vec<u8>, connection: u64) {
             let length = prefix.len() as u64;
             push_of(
                 connection,
-                Event::Oversized { prefix: prefix[..prefix.len().min(MAX_EXCERPT_BYTES)].to_vec(), length },
+                Event::Oversized {
+                    prefix: prefix[..prefix.len().min(MAX_EXCERPT_BYTES)].to_vec(),
+                    length,
+                },
             );
         }
     }

@@ -147,7 +147,9 @@ impl Client {
         // Nobody waits for the end of what the client asks for itself.
         let Some(request) = request.filter(|request| !request.purpose.is_own()) else { return };
         let last = total.is_some_and(|total| progress >= total);
-        if !last && request.progressed.is_some_and(|then| self.now < then + PROGRESS_INTERVAL_MILLIS) {
+        if !last
+            && request.progressed.is_some_and(|then| self.now < then + PROGRESS_INTERVAL_MILLIS)
+        {
             return;
         }
         request.progressed = Some(self.now);

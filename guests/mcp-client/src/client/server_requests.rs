@@ -226,7 +226,8 @@ impl Client {
                 return self.finish(operation, Err(Error::Protocol(problem)));
             }
         };
-        if resend.rounds >= MAX_INPUT_ROUNDS || required.input_requests.len() > MAX_SERVER_REQUESTS {
+        if resend.rounds >= MAX_INPUT_ROUNDS || required.input_requests.len() > MAX_SERVER_REQUESTS
+        {
             let problem = "the server asks for ever more";
             return self.finish(operation, Err(Error::Protocol(problem.into())));
         }

@@ -43,7 +43,7 @@ pub use trusted::discover_trusted;
 use crate::config::combine::OriginSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
-use crate::discover::trust::{TrustMode, UntrustedProject};
+use crate::discover::trust::{TrustBasis, UntrustedProject};
 use crate::entry::InputQuestion;
 use crate::files::{self, Digest};
 use crate::grant::{GrantSet, TOOLS};
@@ -61,13 +61,13 @@ pub struct Sources {
     /// The project: plugins in its `.tenon/plugins` are found.
     pub workspace: Option<PathBuf>,
     /// Whose word it is that the project may be used.
-    pub trust: TrustMode,
+    pub trust: TrustBasis,
     /// Folders with plugins that come with the host.
     pub bundled: Vec<PathBuf>,
     /// The environment and the user's folders.
     pub host_environment: HostEnvironment,
     /// What the user said to what editors' files of the project ask for, by the ids of their `inputs`.
-    /// With [`TrustMode::Recorded`], what was said when the project was trusted takes its place.
+    /// With [`TrustBasis::Recorded`], what was said when the project was trusted takes its place.
     pub answers: BTreeMap<String, String>,
 }
 
@@ -660,7 +660,7 @@ mod tests {
                 configs: self.configs.clone(),
                 workspace: Some(path("project")),
                 bundled: vec![path("bundled")],
-                trust: TrustMode::Host,
+                trust: TrustBasis::Host,
                 host_environment,
                 answers: BTreeMap::new(),
             });

@@ -12,7 +12,7 @@ use super::environment::{changes_loading, is_base, leads_into};
 use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
 use crate::approval::ServerParameters;
 use crate::config::Supervision;
-use crate::discover::trust::TrustMode;
+use crate::discover::trust::TrustBasis;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{ExpandContext, input_variable};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
@@ -98,7 +98,8 @@ impl CandidateReader<'_> {
 
     /// Whether somebody is shown what is found here before it is started.
     fn is_shown(&self) -> bool {
-        let is_reviewed = matches!(self.sources.trust, TrustMode::Review | TrustMode::Recorded(_));
+        let is_reviewed =
+            matches!(self.sources.trust, TrustBasis::Review | TrustBasis::Recorded(_));
         self.root.origin == Origin::Workspace || is_reviewed
     }
 

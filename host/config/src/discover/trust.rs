@@ -35,7 +35,7 @@ const MAX_SHOWN: usize = 200;
 
 /// Whose word it is that the project may be used.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum TrustMode {
+pub enum TrustBasis {
     /// The host's, which names configurations and folders itself. Servers that a file beside them
     /// names need an approver's word all the same.
     #[default]
@@ -470,7 +470,7 @@ impl TrustFile {
     ///
     /// Where the file or the project's folder cannot be read.
     pub fn review(&self, sources: &Sources) -> Result<ProjectReview, TrustError> {
-        let mut sources = Sources { trust: TrustMode::Review, ..sources.clone() };
+        let mut sources = Sources { trust: TrustBasis::Review, ..sources.clone() };
         let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
         let before = self.get(&folder)?;
         let former = before.iter().flat_map(TrustEntry::answers);
@@ -490,7 +490,7 @@ impl TrustFile {
         });
         let problems = problems.chain(diagnostics.map(ToString::to_string));
         items.extend(problems.map(|text| ReviewItem {
-            kind: ReviewItemKind::Problem,
+            kind: ProjectEffect::Problem,
             text,
             ..Default::default()
         }));
@@ -674,7 +674,7 @@ pub struct ProjectReview {
 #[serde(rename_all = "camelCase")]
 pub struct ReviewItem {
     /// What kind of thing.
-    pub kind: ReviewItemKind,
+    pub kind: ProjectEffect,
     /// The plugin that it is about, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
@@ -693,7 +693,7 @@ pub struct ReviewItem {
 /// The kinds of things that a project does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ReviewItemKind {
+pub enum ProjectEffect {
     /// It starts a program.
     #[default]
     Starts,
@@ -715,7 +715,7 @@ pub enum ReviewItemKind {
     Problem,
 }
 
-impl ReviewItemKind {
+impl ProjectEffect {
     /// Returns the kind as `tenon trust` prints it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -770,7 +770,7 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
         let mut item = ReviewItem { plugin: plugin.clone(), ..ReviewItem::default() };
         match code(candidate) {
             Some(path) => {
-                item.kind = ReviewItemKind::Loads;
+                item.kind = ProjectEffect::Loads;
                 item.text = ProjectContent::key(folder, path);
             }
             None => {
@@ -778,8 +778,8 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
                 let mut lines = lines.map(|(word, text)| (word, format!("{word} {text}")));
                 let first = lines.next();
                 item.kind = match first {
-                    Some(("url", _)) => ReviewItemKind::Reaches,
-                    _ => ReviewItemKind::Starts,
+                    Some(("url", _)) => ProjectEffect::Reaches,
+                    _ => ProjectEffect::Starts,
                 };
                 item.text =
                     first.map(|(word, text)| text[word.len() + 1..].into()).unwrap_or_default();
@@ -789,20 +789,20 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
         items.push(item);
         for (capability, values) in candidate.requested() {
             let text = format!("{capability} {}", values.join(", "));
-            let (kind, plugin) = (ReviewItemKind::Requests, plugin.clone());
+            let (kind, plugin) = (ProjectEffect::Requests, plugin.clone());
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
         let given = &candidate.users_settings.given;
         if !given.is_empty() {
             let keys: Vec<&str> = given.iter().map(String::as_str).collect();
             let text = format!("what you set for it: {}", keys.join(", "));
-            let (kind, plugin) = (ReviewItemKind::Receives, plugin.clone());
+            let (kind, plugin) = (ProjectEffect::Receives, plugin.clone());
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
         // What its entry says of that is not among what it starts.
         if let Some(mode) = candidate.rules.pins.filter(|mode| *mode < PinMode::Hold) {
             let text = format!("pins = {}", json!(mode));
-            let kind = ReviewItemKind::Sets;
+            let kind = ProjectEffect::Sets;
             items.push(ReviewItem { kind, plugin, text, ..ReviewItem::default() });
         }
     }
@@ -815,9 +815,9 @@ fn items(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, TrustE
 fn of_user(left_out: &SkippedEntry, folder: &Path) -> Option<ReviewItem> {
     let kind = match &left_out.reason {
         _ if left_out.origin.is_of_project() => return None,
-        SkipReason::Shadowed { by, .. } if by.is_of_project() => ReviewItemKind::Replaces,
+        SkipReason::Shadowed { by, .. } if by.is_of_project() => ProjectEffect::Replaces,
         SkipReason::Disabled { by } | SkipReason::NotAllowed { by } if is_below(by, folder) => {
-            ReviewItemKind::Disables
+            ProjectEffect::Disables
         }
         _ => return None,
     };
@@ -843,7 +843,7 @@ fn settings(discovery: &Discovery, folder: &Path) -> Result<Vec<ReviewItem>, Tru
     let named = ["wasm", "scripts", "mcp"].map(|key| format!("plugins.{key} "));
     let lines = lines.into_iter().filter(|line| !named.iter().any(|key| line.starts_with(key)));
     Ok(lines
-        .map(|text| ReviewItem { kind: ReviewItemKind::Sets, text, ..ReviewItem::default() })
+        .map(|text| ReviewItem { kind: ProjectEffect::Sets, text, ..ReviewItem::default() })
         .collect())
 }
 

@@ -11,7 +11,7 @@ use super::{Candidate, Discovery, Sources, WORKSPACE, discover};
 use crate::config::{Config, ConfigError};
 use crate::diagnostic::chain;
 use crate::discover::trust::{
-    ProjectContent, TrustEntry, TrustMode, TrustProblem, TrustedProgram, UntrustedProject,
+    ProjectContent, TrustBasis, TrustEntry, TrustProblem, TrustedProgram, UntrustedProject,
     is_project,
 };
 use crate::files::Digest;
@@ -24,11 +24,11 @@ pub fn discover_trusted(sources: &mut Sources) -> (Discovery, Vec<ConfigError>) 
     let mut of_project = sources.configs.iter().filter(|config| config.is_of_project_file());
     let of_config = of_project.next().map(|config| config.folder().to_path_buf());
     let (record, folder) = match (&sources.trust, sources.workspace.clone().or(of_config)) {
-        (TrustMode::Recorded(file), Some(folder)) if is_project(&folder) => (file.clone(), folder),
+        (TrustBasis::Recorded(file), Some(folder)) if is_project(&folder) => (file.clone(), folder),
         _ => {
             let errors = read(sources, |_, _| true);
             let mut discovery = discover(sources);
-            if sources.trust == TrustMode::User {
+            if sources.trust == TrustBasis::User {
                 discovery.candidates.iter_mut().for_each(Candidate::approve_command);
             }
             return (discovery, errors);

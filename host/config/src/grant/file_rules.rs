@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Grants;
-use super::glob::{GlobState, PathGrant, Rights, components, resolve};
+use super::glob::{GlobState, PathGrant, PathRights, components, resolve};
 use super::protected::table::HOME;
 use super::protected::{
     Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within,
@@ -65,18 +65,18 @@ impl FileRules {
     }
 
     /// What may be done with a path.
-    pub fn rights(&self, path: &str) -> Rights {
+    pub fn rights(&self, path: &str) -> PathRights {
         self.rights_at(&self.position(path), path)
     }
 
     /// What may be done with the path that stands so.
-    pub fn rights_at(&self, position: &PathPosition, path: &str) -> Rights {
+    pub fn rights_at(&self, position: &PathPosition, path: &str) -> PathRights {
         let rights = self.rights_by(position.places.iter().copied());
         self.restrict(rights, position.protection, path)
     }
 
     /// What may be done with a name in a folder that stands so; `path` is that of the name.
-    pub fn rights_in(&self, folder: &PathPosition, name: &str, path: &str) -> Rights {
+    pub fn rights_in(&self, folder: &PathPosition, name: &str, path: &str) -> PathRights {
         let protection = self.protection_in(folder, name, path);
         let rights = self.rights_by(self.step_places(&folder.places, name));
         self.restrict(rights, protection, path)
@@ -128,7 +128,7 @@ impl FileRules {
         let row = spans.last()?.row;
         let covers = |spans: &[RowMatch]| {
             let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
-            let rights = Rights::of(places);
+            let rights = PathRights::of(places);
             if writes { rights.write.here } else { rights.read.here }
         };
         (covers(&[]) && !covers(&spans)).then_some(row)
@@ -167,15 +167,20 @@ impl FileRules {
     }
 
     /// What the grants allow that stand so.
-    fn rights_by(&self, mut places: impl Iterator<Item = GlobState>) -> Rights {
-        let each = |grants: &Vec<PathGrant>| Rights::of(grants.iter().zip(places.by_ref()));
+    fn rights_by(&self, mut places: impl Iterator<Item = GlobState>) -> PathRights {
+        let each = |grants: &Vec<PathGrant>| PathRights::of(grants.iter().zip(places.by_ref()));
         let mut sets = self.grants.iter().map(each);
         let first = sets.next().unwrap_or_default();
-        sets.fold(first, Rights::and)
+        sets.fold(first, PathRights::and)
     }
 
     /// What is left of what the grants allow of a path.
-    fn restrict(&self, mut rights: Rights, protection: ProtectionState, path: &str) -> Rights {
+    fn restrict(
+        &self,
+        mut rights: PathRights,
+        protection: ProtectionState,
+        path: &str,
+    ) -> PathRights {
         if protection.is_protected && rights.any() {
             let spans = self.protection.spans(path, false);
             rights.write = self.rights_by_name(path, &counted(spans.clone(), false)).write;
@@ -184,7 +189,7 @@ impl FileRules {
             }
         }
         if self.never.iter().any(|folder| is_within(path, folder)) {
-            return Rights::default();
+            return PathRights::default();
         }
         match self.never.iter().any(|folder| is_beneath(folder, path)) {
             true => rights.without_some_beneath(),
@@ -193,7 +198,7 @@ impl FileRules {
     }
 
     /// What is allowed by grants that spell these names of a path out.
-    fn rights_by_name(&self, path: &str, spans: &[RowMatch]) -> Rights {
+    fn rights_by_name(&self, path: &str, spans: &[RowMatch]) -> PathRights {
         self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
     }
 

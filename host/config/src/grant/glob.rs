@@ -448,14 +448,14 @@ impl PathCoverage {
 
 /// What may be done with a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rights {
+pub struct PathRights {
     /// What may be read.
     pub read: PathCoverage,
     /// What may be written.
     pub write: PathCoverage,
 }
 
-impl Rights {
+impl PathRights {
     /// What these grants allow that stand so. What all of them cover together as a tree is not put
     /// together.
     pub fn of<'a>(grants: impl Iterator<Item = (&'a PathGrant, GlobState)>) -> Self {
@@ -555,8 +555,8 @@ mod tests {
         assert!(!PathCoverage { here: false, ..all }.tree());
         assert!(!PathCoverage { below: CoverageBelow::Some, ..all }.tree());
         let some = PathCoverage { below: CoverageBelow::Some, ..all };
-        let rights = Rights { read: all, write: PathCoverage::default() };
-        let expected = Rights { read: some, write: PathCoverage::default() };
+        let rights = PathRights { read: all, write: PathCoverage::default() };
+        let expected = PathRights { read: some, write: PathCoverage::default() };
         assert_eq!(rights.without_some_beneath(), expected);
     }
 

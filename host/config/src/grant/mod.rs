@@ -4,7 +4,7 @@
 mod capabilities;
 mod file_rules;
 mod glob;
-mod needs;
+mod import_needs;
 mod protected;
 mod url_pattern;
 
@@ -20,8 +20,8 @@ pub use capabilities::{ENVIRONMENT, FILESYSTEM, NETWORK, PROVIDERS, SECRETS, SER
 pub use file_rules::{FileRules, PathPosition};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{Model, path_glob};
-pub use glob::{GlobState, PathGrant, Rights, components, resolve};
-pub use needs::{Need, NeedStatus};
+pub use glob::{GlobState, PathGrant, PathRights, components, resolve};
+pub use import_needs::{Need, NeedStatus};
 pub use protected::table::HOME;
 pub use protected::{Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within};
 pub use url_pattern::{UrlGrant, never_sent};

@@ -619,7 +619,7 @@ pub fn is_within(path: &str, folder: &str) -> bool {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::super::glob::Rights;
+    use super::super::glob::PathRights;
     use super::*;
     use crate::grant::FileRules;
     use std::fs;
@@ -671,7 +671,8 @@ mod tests {
         let is_link = |path: &str| fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
         for (row, path, base) in all().into_iter().filter(|(_, path, _)| !is_link(path)) {
             let check = |glob: &str, path: &str, expected: (bool, bool)| {
-                let Rights { read, write } = files(&[&format!("readwrite:{glob}")]).rights(path);
+                let PathRights { read, write } =
+                    files(&[&format!("readwrite:{glob}")]).rights(path);
                 assert_eq!((read.here, write.here), expected, "{glob} of {path}");
             };
             let by_glob = (!row.is_secret(), false);

@@ -26,7 +26,7 @@ pub struct Definition {
 
 /// A part in which two definitions differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DefinitionChange {
+pub struct ChangedPart {
     /// Where, as a JSON Pointer.
     pub place: String,
     /// What was there.
@@ -296,7 +296,7 @@ pub fn short(value: &Value, most: usize) -> Value {
 }
 
 /// The parts in which two values differ.
-pub fn changes(before: &Value, after: &Value) -> Vec<DefinitionChange> {
+pub fn changes(before: &Value, after: &Value) -> Vec<ChangedPart> {
     let mut changes = Vec::new();
     compare("", Some(before), Some(after), &mut changes);
     changes
@@ -313,7 +313,7 @@ fn compare(
     place: &str,
     before: Option<&Value>,
     after: Option<&Value>,
-    changes: &mut Vec<DefinitionChange>,
+    changes: &mut Vec<ChangedPart>,
 ) {
     if before == after {
         return;
@@ -328,7 +328,7 @@ fn compare(
         return;
     }
     let (before, after) = (before.cloned(), after.cloned());
-    changes.push(DefinitionChange { place: place.to_string(), before, after });
+    changes.push(ChangedPart { place: place.to_string(), before, after });
 }
 
 #[cfg(test)]

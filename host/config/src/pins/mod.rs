@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tenon_types::ToolDefinition;
 use tenon_types::text::{cut, one_line};
 
-pub use definition::{Definition, DefinitionChange};
+pub use definition::{ChangedPart, Definition};
 pub use file::PinFile;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use file::fuzz::pin_file;
@@ -187,7 +187,7 @@ pub enum PinError {
 
 impl HeldDefinition {
     /// In what it differs, but for what is not compared.
-    pub fn changes(&self) -> Vec<DefinitionChange> {
+    pub fn changes(&self) -> Vec<ChangedPart> {
         let mut changes = definition::changes(self.pinned.json(), self.seen.json());
         changes.retain(|change| !self.varying.contains(&change.place));
         changes

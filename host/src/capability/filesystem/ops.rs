@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use tenon_config::grant::{ProtectionState, Rights};
+use tenon_config::grant::{PathRights, ProtectionState};
 
 use super::walk::{
     DeniedAccess, FileError, FileGrants, Folder, Purpose, ResolvedPath, Walk, file_type, lexically,
@@ -449,7 +449,7 @@ impl BaseFolder {
     /// Whether a link in a folder may lead there: by its words, as what they name may come to be, and
     /// by what is there, as another link can be on the way.
     fn may_lead(&self, folder: &Folder, target: &str) -> Result<(), FileError> {
-        let is_granted = |rights: Rights| rights.read.here || rights.write.here;
+        let is_granted = |rights: PathRights| rights.read.here || rights.write.here;
         let named = lexically(&folder.path, target);
         if !is_granted(self.files.rights(&named)) {
             return Err(FileError::Denied(DeniedAccess::reading(named)));

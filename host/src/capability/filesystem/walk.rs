@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tenon_config::expand::escaped;
-use tenon_config::grant::{FileRules, PathPosition, ProtectionState, Rights, Row, components};
+use tenon_config::grant::{FileRules, PathPosition, PathRights, ProtectionState, Row, components};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many links are followed on the way of one path, as Linux has it.
@@ -143,17 +143,17 @@ impl FileGrants {
     }
 
     /// What may be done with a path.
-    pub(super) fn rights(&self, path: &str) -> Rights {
+    pub(super) fn rights(&self, path: &str) -> PathRights {
         self.rules.rights(path)
     }
 
     /// What may be done with a folder.
-    pub(super) fn rights_of(&self, folder: &Folder) -> Rights {
+    pub(super) fn rights_of(&self, folder: &Folder) -> PathRights {
         self.rules.rights_at(&folder.position, &folder.path)
     }
 
     /// What may be done with a name in a folder.
-    pub(super) fn rights_in(&self, folder: &Folder, name: &str) -> Rights {
+    pub(super) fn rights_in(&self, folder: &Folder, name: &str) -> PathRights {
         self.rules.rights_in(&folder.position, name, &folder.path_of(name))
     }
 
@@ -285,7 +285,7 @@ impl ResolvedPath {
     }
 
     /// What may be done there.
-    pub(super) fn rights(&self, files: &FileGrants) -> Rights {
+    pub(super) fn rights(&self, files: &FileGrants) -> PathRights {
         match &self.name {
             Some(name) => files.rights_in(&self.folder, name),
             None => files.rights_of(&self.folder),

@@ -29,9 +29,9 @@ use super::grants::NetworkGrants;
 use super::{HostCapability, MAX_HEADER_BYTES, NetworkCapability, get};
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{PluginContext, Preparation};
+use crate::capability::services::{Connector, NetworkBackend, Resolver, Services, Stream};
 use crate::load::remote_grants;
 use crate::observe::{PluginLog, PluginNotifications};
-use crate::capability::services::{Connector, NetworkBackend, Resolver, Services, Stream};
 use tenon_types as types;
 
 /// What a server does with a connection, once it has heard a request.

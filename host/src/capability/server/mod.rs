@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use crate::call::mask::Masked;
 use crate::call::{Failure, within};
+use crate::capability::services::{Pins, ask_pins};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
 pub(crate) use crate::observe::event::{BreakerState, ServerState};
-use crate::capability::services::{Pins, ask_pins};
 use breaker::Breaker;
 pub(crate) use child::{
     Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, unavailable,

@@ -279,8 +279,8 @@ impl QueueState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::PluginNotifications;
     use crate::capability::server::{Supervision, Supervisor};
+    use crate::observe::PluginNotifications;
     use futures::future::join_all;
     use std::future::pending;
     use std::sync::atomic::{AtomicUsize, Ordering};

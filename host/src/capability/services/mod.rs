@@ -22,7 +22,7 @@ pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
 pub use tenon_config::pins::{
-    Definition, DefinitionChange, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
+    ChangedPart, Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
     PinKind, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};

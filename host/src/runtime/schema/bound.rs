@@ -37,14 +37,14 @@ const NOT_PLAIN: [&str; 7] = [
 /// What checking costs at most, in steps of about ten nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CostBound {
-    whole: Levels,
+    whole: CostsByDepth,
     /// The same by the members of an object, for a schema that tells them apart.
     split: Option<Box<MemberCosts>>,
 }
 
 /// What checking costs by how deep a value is.
 #[derive(Debug, Clone, PartialEq)]
-struct Levels {
+struct CostsByDepth {
     /// With every item more the same or greater.
     costs: Box<[Cost]>,
     /// Whether the last item holds for all values that are deeper.
@@ -57,9 +57,9 @@ struct MemberCosts {
     /// For the object itself.
     own: Cost,
     /// For each member that is not named.
-    common: Levels,
+    common: CostsByDepth,
     /// For members whose schemas cost much.
-    dear: Box<[(Box<str>, Levels)]>,
+    dear: Box<[(Box<str>, CostsByDepth)]>,
 }
 
 /// The cost of checking one part of a value.
@@ -86,10 +86,10 @@ impl CostBound {
     pub(super) fn of(schema: &Value) -> Option<(Self, Size)> {
         if schema.is_boolean() {
             let cost = Cost { parts: 1, ..Cost::default() };
-            let whole = Levels { costs: [cost].into(), closed: true };
+            let whole = CostsByDepth { costs: [cost].into(), closed: true };
             return Some((Self { whole, split: None }, Size::default()));
         }
-        let mut reader = Reader::new(schema)?;
+        let mut reader = SchemaReader::new(schema)?;
         let root = reader.number(schema);
         while let Some((number, schema)) = reader.unread.pop() {
             reader.read(number, schema)?;
@@ -128,7 +128,7 @@ impl MemberCosts {
     }
 }
 
-impl Levels {
+impl CostsByDepth {
     /// What checking a value costs; nothing where that is not known, or is more than that.
     fn cost(&self, value: &Value, most: u64) -> Option<u64> {
         let mut measure = ValueSize { parts: 0, text: 0, depth: 0, most };
@@ -252,7 +252,7 @@ impl Node {
     }
 }
 
-struct Reader<'a> {
+struct SchemaReader<'a> {
     root: &'a Value,
     nodes: Vec<Node>,
     /// Where each subschema is in `nodes`, by its address.
@@ -264,7 +264,7 @@ struct Reader<'a> {
     states: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     fn new(root: &'a Value) -> Option<Self> {
         let top = root.as_object()?;
         let dialect = top.get("$schema").and_then(Value::as_str).unwrap_or_default();
@@ -465,8 +465,8 @@ impl<'a> Reader<'a> {
         roots.extend(&node.single_members);
         let mut levels = levels(&self.nodes, order, &roots).into_iter();
         let whole = levels.next()??;
-        let here: Vec<Option<Levels>> = levels.by_ref().take(node.here.len()).collect();
-        let goes_deeper = |levels: &Option<Levels>| {
+        let here: Vec<Option<CostsByDepth>> = levels.by_ref().take(node.here.len()).collect();
+        let goes_deeper = |levels: &Option<CostsByDepth>| {
             levels.as_ref().is_none_or(|levels| !levels.closed || levels.costs.len() > 1)
         };
         let tells_apart = node.members.iter().all(|member| self.nodes[*member].is_leaf());
@@ -476,7 +476,7 @@ impl<'a> Reader<'a> {
             return Some(CostBound { whole, split: None });
         };
         let mut common =
-            Levels { costs: [Cost { parts: 1, ..Cost::default() }].into(), closed: true };
+            CostsByDepth { costs: [Cost { parts: 1, ..Cost::default() }].into(), closed: true };
         let mut dear = Vec::new();
         for (name, levels) in properties.keys().zip(levels) {
             match levels? {
@@ -612,14 +612,15 @@ impl NodeCost {
 /// What some schemas cost, level by level: what checks a part at one depth is what checks it there,
 /// and what those apply that check the part around it. Nothing for those that are never checked
 /// without too many checks within each other.
-fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels>> {
+fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<CostsByDepth>> {
     let all = |of: &[NodeCost], numbers: &[usize]| {
         numbers.iter().fold(NodeCost::default(), |sum, number| sum.and(of[*number]))
     };
     let most = |of: &[NodeCost], numbers: &[usize]| {
         numbers.iter().fold(NodeCost::default(), |most, number| most.or(of[*number]))
     };
-    let mut found: Vec<LevelsBuilder> = roots.iter().map(|_| LevelsBuilder::default()).collect();
+    let mut found: Vec<CostsByDepthBuilder> =
+        roots.iter().map(|_| CostsByDepthBuilder::default()).collect();
     // What each node comes to where the value is an array, where it is an object, and either.
     let mut arrays = vec![NodeCost::default(); nodes.len()];
     let mut objects = arrays.clone();
@@ -648,12 +649,12 @@ fn levels(nodes: &[Node], order: &[usize], roots: &[usize]) -> Vec<Option<Levels
             break;
         }
     }
-    found.into_iter().map(LevelsBuilder::levels).collect()
+    found.into_iter().map(CostsByDepthBuilder::levels).collect()
 }
 
 /// What is known of the levels of a schema.
 #[derive(Default)]
-struct LevelsBuilder {
+struct CostsByDepthBuilder {
     costs: Vec<Cost>,
     greatest: NodeCost,
     closed: bool,
@@ -661,7 +662,7 @@ struct LevelsBuilder {
     ended: bool,
 }
 
-impl LevelsBuilder {
+impl CostsByDepthBuilder {
     /// Adds a level, and says whether there may be more.
     fn grow(&mut self, costs: NodeCost) -> bool {
         if self.closed || self.ended {
@@ -679,7 +680,7 @@ impl LevelsBuilder {
         true
     }
 
-    fn levels(mut self) -> Option<Levels> {
+    fn levels(mut self) -> Option<CostsByDepth> {
         // What is as the one before says nothing new.
         while self.closed
             && let [.., last, same] = self.costs[..]
@@ -687,6 +688,7 @@ impl LevelsBuilder {
         {
             self.costs.pop();
         }
-        (!self.costs.is_empty()).then(|| Levels { costs: self.costs.into(), closed: self.closed })
+        (!self.costs.is_empty())
+            .then(|| CostsByDepth { costs: self.costs.into(), closed: self.closed })
     }
 }

@@ -400,7 +400,7 @@ async fn own(
     inbox: mpsc::UnboundedReceiver<Work>,
     state: Arc<InstanceState>,
 ) {
-    let state = EndGuard(state);
+    let state = InstanceEndGuard(state);
     let WasmInstance { mut store, exports } = instance;
     let usage_counter = store.data().usage_counter();
     let result = {
@@ -432,9 +432,9 @@ async fn own(
 }
 
 /// Sees to it that callers learn of the end, also when the owning task is dropped with its runtime.
-struct EndGuard(Arc<InstanceState>);
+struct InstanceEndGuard(Arc<InstanceState>);
 
-impl Drop for EndGuard {
+impl Drop for InstanceEndGuard {
     fn drop(&mut self) {
         let _ = self.0.ended.set(Failure::Host("the instance's task was dropped".into()));
     }

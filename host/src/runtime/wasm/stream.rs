@@ -46,11 +46,11 @@ pub struct CompletionStream {
     /// Keeps the plugin, though it be replaced meanwhile.
     _uses: Option<UseToken>,
     /// The call that is over when the answer is.
-    call: Option<Box<dyn StreamObserver>>,
+    call: Option<Box<dyn StreamedCall>>,
 }
 
 /// The call that an answer in pieces is for.
-pub(crate) trait StreamObserver: Send + Sync {
+pub(crate) trait StreamedCall: Send + Sync {
     /// A piece of so many bytes was passed on.
     fn wrote(&mut self, bytes: u64);
 
@@ -253,7 +253,7 @@ impl CompletionStream {
     }
 
     /// Has a call end when the answer does.
-    pub(crate) fn ending(self, call: Box<dyn StreamObserver>) -> Self {
+    pub(crate) fn ending(self, call: Box<dyn StreamedCall>) -> Self {
         Self { call: Some(call), ..self }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{CoverageBelow, PathGrant, Rights, components};
+use super::{CoverageBelow, PathGrant, PathRights, components};
 use crate::host_environment::HostEnvironment;
 
 /// The longest text, in bytes. The model takes its time.
@@ -31,7 +31,7 @@ pub fn path_glob(text: &str) {
     let beneath = format!("{path}/{deeper}");
     let cover = |grant: &PathGrant, path: &str| {
         let places = components(path).fold(grant.start(), |places, name| grant.step(places, name));
-        let rights = Rights::of([(grant, places)].into_iter());
+        let rights = PathRights::of([(grant, places)].into_iter());
         assert!(!rights.write.any(), "{glob} is to be read, and lets {path} be written");
         rights.read
     };
@@ -59,7 +59,7 @@ pub fn path_glob(text: &str) {
     let spelled = components(&path).enumerate().fold(grant.start(), |places, (number, name)| {
         if number == last { grant.step_by_name(places, name) } else { grant.step(places, name) }
     });
-    let spelled = Rights::of([(&grant, spelled)].into_iter()).read;
+    let spelled = PathRights::of([(&grant, spelled)].into_iter()).read;
     if let Some(model) = Model::new(&written) {
         let expected = model.covers_by_name(&path, |number| number == last);
         assert_eq!(spelled.here, expected, "{glob} covers {path} by its name");

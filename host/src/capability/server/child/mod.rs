@@ -30,8 +30,8 @@ use lines::LineReader;
 pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
 use stderr::StderrTail;
 
-use crate::observe::PluginLog;
 use crate::capability::server::{Supervisor, TooManyStarts};
+use crate::observe::PluginLog;
 
 /// How to run a child. The bridge can neither choose nor see any of it.
 pub(crate) struct ChildSpec {
@@ -403,8 +403,8 @@ fn exit_status(status: io::Result<std::process::ExitStatus>) -> ExitStatus {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::observe::PluginNotifications;
     use crate::capability::server::Supervision;
+    use crate::observe::PluginNotifications;
     use tenon_config::secret::Redactor;
 
     /// A child that gives back each line that it reads.

@@ -15,7 +15,7 @@ use tenon_host::{
 use tokio::task::JoinError;
 use tracing::instrument::WithSubscriber;
 
-use crate::attempt::{Action, CallOutcome, Expect, ExpectedLog};
+use crate::action::{Action, CallOutcome, Expect, ExpectedLog};
 use crate::fakes::{
     ApproveAll, ApproveExcept, CallLogSubscriber, FakeSecretStore, Network, Recorder,
     RecordingPlugin, WITNESS,
