@@ -114,7 +114,8 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
     let mut made = Vec::new();
     match language {
         Language::Rust => templates.extend([
-            ("Cargo.toml", template!("rust/Cargo.toml")),
+            // Cargo leaves a folder with a `Cargo.toml` out of a package.
+            ("Cargo.toml", template!("rust/Cargo.template.toml")),
             (".gitignore", template!("rust/gitignore")),
             ("src/lib.rs", by_world!(world, "rust", "lib.rs")),
         ]),

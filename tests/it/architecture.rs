@@ -62,6 +62,23 @@ fn what_is_decided_before_code_is_loaded_needs_neither_wasmtime_nor_an_executor(
     }
 }
 
+#[test]
+fn each_template_is_in_the_package_of_the_command() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../cli"));
+    let lines = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(folder).output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("paths are UTF-8");
+        text.lines().map(ToString::to_string).collect::<BTreeSet<_>>()
+    };
+    let packed = lines(env!("CARGO"), &["package", "--list", "--offline", "--allow-dirty"]);
+    let templates = lines("git", &["ls-files", "templates"]);
+    assert!(templates.contains("templates/shared/plugin.toml"));
+    let missing: Vec<_> = templates.difference(&packed).collect();
+    assert!(missing.is_empty(), "not in the package: {missing:?}");
+}
+
 /// The files of a folder of the repository that end so.
 fn names_in(folder: &str, suffix: &str) -> Vec<String> {
     let folder = format!("{}/../{folder}", env!("CARGO_MANIFEST_DIR"));
