@@ -7,14 +7,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::templates::ROOT;
+
+/// What a program writes in a folder of the repository. Its arguments have no blanks in them.
+fn output_of(program: &str, folder: &str, arguments: &str) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments.split(' ')).current_dir(Path::new(ROOT).join(folder));
+    let output = command.output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("what it writes is UTF-8")
+}
+
 #[test]
 fn crates_depend_on_each_other_in_one_direction() {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .output()
-        .expect("cargo starts");
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let metadata = output_of(env!("CARGO"), "", "metadata --no-deps --format-version 1 --offline");
+    let metadata: Value = serde_json::from_str(&metadata).expect("cargo writes JSON");
     let packages = metadata["packages"].as_array().expect("there are packages");
     let allowed = |name: &str| -> &[&str] {
         match name {
@@ -48,13 +55,9 @@ fn crates_depend_on_each_other_in_one_direction() {
 
 #[test]
 fn what_is_decided_before_code_is_loaded_needs_neither_wasmtime_nor_an_executor() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--package", "tenon-config", "--edges", "normal"])
-        .args(["--prefix", "none", "--format", "{p}", "--offline"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .output()
-        .expect("cargo starts");
-    let tree = String::from_utf8(output.stdout).expect("names are UTF-8");
+    let arguments =
+        "tree --package tenon-config --edges normal --prefix none --format {p} --offline";
+    let tree = output_of(env!("CARGO"), "", arguments);
     let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
     assert!(names.contains("tenon-types"), "{tree}");
     for name in ["tokio", "wasmtime", "rhai"] {
@@ -64,16 +67,10 @@ fn what_is_decided_before_code_is_loaded_needs_neither_wasmtime_nor_an_executor(
 
 #[test]
 fn each_template_is_in_the_package_of_the_command() {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../cli"));
-    let lines = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).current_dir(folder).output();
-        let output = output.expect("the program starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).expect("paths are UTF-8");
-        text.lines().map(ToString::to_string).collect::<BTreeSet<_>>()
-    };
-    let packed = lines(env!("CARGO"), &["package", "--list", "--offline", "--allow-dirty"]);
-    let templates = lines("git", &["ls-files", "templates"]);
+    let packed = output_of(env!("CARGO"), "cli", "package --list --offline --allow-dirty");
+    let packed: BTreeSet<&str> = packed.lines().collect();
+    let templates = output_of("git", "cli", "ls-files templates");
+    let templates: BTreeSet<&str> = templates.lines().collect();
     assert!(templates.contains("templates/shared/plugin.toml"));
     let missing: Vec<_> = templates.difference(&packed).collect();
     assert!(missing.is_empty(), "not in the package: {missing:?}");
@@ -100,10 +97,8 @@ fn the_page_on_tests_names_each_file() {
 
 /// Every source file of the repository's own code, as one text.
 fn sources() -> String {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root).output();
-    let files = String::from_utf8(output.expect("git starts").stdout).expect("paths are UTF-8");
-    let read = |path: &str| fs::read_to_string(format!("{root}/{path}")).unwrap_or_default();
+    let files = output_of("git", "", "ls-files *.rs");
+    let read = |path: &str| fs::read_to_string(format!("{ROOT}/{path}")).unwrap_or_default();
     files.lines().map(read).collect()
 }
 
