@@ -38,17 +38,18 @@
     (i32 0 0)
     (i32 0 0 0))
 
-  ;; result<registration, error>
+  ;; result<identity, error>
   (data (i32.const 0x300)
     (i32 0 0)        ;; ok
-    (i32 0x100 11)   ;; identity: name
+    (i32 0x100 11)   ;; name
     (i32 0x110 5)    ;; version
     (i32 0x120 22)   ;; description
-    (i32 0x200 2)    ;; tools
-    (i32 0 0)        ;; hooks
-    (i32 0 0)        ;; providers
-    (i32 0 0)        ;; evals
-    (i32 0))         ;; resources, prompts
+    (i32 0 0 0))     ;; extra
+
+  ;; result<list<tool-definition>, error>
+  (data (i32.const 0x340)
+    (i32 0 0)        ;; ok
+    (i32 0x200 2))   ;; tools
 
   ;; A block of content.
   (data (i32.const 0x400)
@@ -72,20 +73,20 @@
     (global.set $free (i32.add (local.get $at) (local.get $size)))
     (local.get $at))
 
-  (func (export "tenon:plugin/plugin@0.1.0#register") (result i32)
+  (func (export "tenon:plugin/lifecycle@0.2.0#start") (result i32)
     (i32.const 0x300))
 
-  (func (export "tenon:plugin/plugin@0.1.0#shutdown"))
+  (func (export "tenon:plugin/lifecycle@0.2.0#stop"))
+
+  (func (export "tenon:plugin/tools@0.2.0#list-tools") (result i32)
+    (i32.const 0x340))
 
   ;; The arguments begin with the name of the tool. Its length says which of the two it is.
-  (func (export "tenon:plugin/tool-handler@0.1.0#call") (param $arguments i32) (result i32)
+  (func (export "tenon:plugin/tools@0.2.0#call-tool") (param $arguments i32) (result i32)
     (global.set $free (i32.const 0x1000))
     (if (i32.eq (i32.load offset=4 (local.get $arguments)) (i32.const 11))
       (then (call $hoard (i32.load offset=12 (local.get $arguments)))))
     (i32.const 0x500))
-
-  (func (export "tenon:plugin/tool-handler@0.1.0#cancel") (param i32 i32)
-    (global.set $free (i32.const 0x1000)))
 
   ;; A table that cannot be grown any more breaks the call off.
   (func $hoard (param $left i32)

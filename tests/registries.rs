@@ -52,6 +52,7 @@ fn main() -> ExitCode {
     trial!(
         what_is_published_is_installed_and_runs,
         requests_go_along_and_are_asked_about,
+        skills_go_along_and_are_what_they_were,
         what_another_program_pushed_is_installed,
         what_changed_in_the_registry_is_refused,
     );
@@ -167,6 +168,35 @@ fn requests_go_along_and_are_asked_about(registry: &Registry) {
     assert_eq!((&row[0]["plugin"], &row[0]["version"]), (&json!("e"), &json!("1.2.3")));
     assert_eq!(row[0]["approval"]["approved"], false);
     assert_eq!(done(&project, &["install", &reference, "--yes"])[0]["approval"]["approved"], true);
+}
+
+fn skills_go_along_and_are_what_they_were(registry: &Registry) {
+    let project = Project::new("");
+    project.write("src/t.wasm", fs::read(guests::TEXT_TOOLS).unwrap());
+    let manifest = "plugin = { id = \"t\" }\nruntime = { kind = \"wasm\", path = \"t.wasm\" }\n";
+    project.write("src/plugin.toml", manifest);
+    let skill = "---\nname: slugs\ndescription: Makes slugs.\n---\nUse t__slug.\n";
+    project.write("src/skills/slugs/SKILL.md", skill);
+    project.write("src/skills/slugs/assets/logo.png", [0xff, 0]);
+    let reference = registry.oci("acme/slugs:1.0");
+    done(&project, &["publish", "src", &reference]);
+    let installed = done(&project, &["install", &reference, "--yes"])[0].clone();
+    assert_eq!(installed["approval"]["approved"], true);
+    let read = done(&project, &["skills", "read", "t", "slugs"]);
+    assert_eq!(read["text"], skill);
+    let logo = project.path(".tenon/plugins/t/skills/slugs/assets/logo.png");
+    assert_eq!(fs::read(logo).unwrap(), [0xff, 0]);
+    // What the registry gives in place of a file is none.
+    let blob = registry.blob(&Digest::of(skill).named());
+    for (instead, problem) in [("Ban", "has the wrong digest"), ("Misuse", "is larger than")] {
+        fs::write(&blob, skill.replace("Use", instead)).unwrap();
+        let other = Project::new("");
+        let output = tenon(&other, &["install", &reference]);
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains("skills/slugs/SKILL.md"), "{}", stderr(&output));
+        assert!(stderr(&output).contains(problem), "{}", stderr(&output));
+        assert!(!other.path(".tenon").exists());
+    }
 }
 
 /// As `wkg oci push` does: its configuration, one layer, and a version.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantWarning, ServerParameters};
 use tenon_host::types::text::one_line;
+use tenon_host::{Skill, Skills};
 
 use crate::hint::as_typed;
 
@@ -27,6 +28,11 @@ impl TerminalApprover {
     /// Asks where there is a terminal to ask on, and a place to keep the answer.
     pub(crate) fn on_terminal(file: Option<ApprovalFile>) -> Self {
         Self { asks: file.is_some() && is_terminal(), file, declined: Mutex::default() }
+    }
+
+    /// Knows what was approved before, and has nobody to ask.
+    pub(crate) fn unattended(file: Option<ApprovalFile>) -> Self {
+        Self { file, asks: false, declined: Mutex::default() }
     }
 
     /// Has nobody to ask, and no approvals.
@@ -185,7 +191,11 @@ pub(crate) fn shown(
         text.push_str(if command.url.is_some() { "  turns to\n" } else { "  runs\n" });
         text.push_str(&command_lines(command));
     }
-    if !request.capabilities.is_empty() || request.command.is_none() {
+    if let Some(skills) = &request.skills {
+        text.push_str("  carries skills, on which agents act outside of its sandbox\n");
+        text.push_str(&skill_lines(plugin, skills));
+    }
+    if !request.capabilities.is_empty() || request.command.is_none() && request.skills.is_none() {
         text.push_str("  requests\n");
         text.push_str(&listed(plugin, &request.capabilities, &request.warnings));
     }
@@ -206,14 +216,32 @@ pub(crate) fn shown(
     text
 }
 
+/// Skills, a line each, with the folder where the user can read them.
+fn skill_lines(plugin: &str, skills: &Skills) -> String {
+    let line = |skill: &Skill| {
+        let (name, files) = (short(&skill.name), skill.files().count());
+        let folder = skills.folder_of(skill).display().to_string();
+        let files = if files == 1 { "1 file".into() } else { format!("{files} files") };
+        format!(
+            "    {name:<11}  {}\n      {files} in {}\n",
+            short(&skill.description),
+            short(&folder)
+        )
+    };
+    let mut lines: String = skills.all().iter().take(MAX_VALUES).map(line).collect();
+    lines.push_str(&more(plugin, skills.all().len()));
+    lines
+}
+
 /// What was approved, and what of the request was not.
 pub(crate) fn approved(request: &ApprovalRequest, granted: &ValueKind) -> String {
     let plugin = &request.plugin;
-    let nothing = match (granted.is_empty(), &request.command) {
+    let is_asked_otherwise = request.command.is_some() || request.skills.is_some();
+    let nothing = match (granted.is_empty(), is_asked_otherwise) {
         (false, _) => "; it is granted",
-        (true, None) => ", and is granted nothing",
-        (true, Some(_)) if request.capabilities.is_empty() => "",
-        (true, Some(_)) => ", and is granted nothing of what it requests",
+        (true, false) => ", and is granted nothing",
+        (true, true) if request.capabilities.is_empty() => "",
+        (true, true) => ", and is granted nothing of what it requests",
     };
     let mut text = format!("plugin \"{plugin}\" is approved{nothing}\n");
     text.push_str(&listed(plugin, granted, &request.warnings));

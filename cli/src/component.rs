@@ -13,13 +13,15 @@ use wasmparser::WasmFeatures;
 use wit_component::{DecodedWasm, WitPrinter};
 use wit_parser::{PackageId, Resolve, WorldId, WorldItem, WorldKey};
 
-/// The worlds of the contract by what they export besides `plugin`.
-pub(crate) const WORLDS: [(&str, &str); 5] = [
-    ("tool", "tool-handler"),
-    ("hook", "hook-handler"),
-    ("provider", "provider-handler"),
+/// The worlds of the contract by what they export besides `lifecycle`.
+pub(crate) const WORLDS: [(&str, &str); 7] = [
+    ("tool", "tools"),
+    ("hook", "hooks"),
+    ("provider", "providers"),
     ("streaming-provider", "provider-stream"),
-    ("eval", "eval-handler"),
+    ("eval", "evals"),
+    ("resource", "resources"),
+    ("prompt", "prompts"),
 ];
 
 /// The member of the metadata that says why there is no more of it.
@@ -89,7 +91,7 @@ impl Component {
             let mut exports = exports.iter().filter_map(|export| export.split_once('@'));
             exports.find(|(export, _)| *export == name).map(|(_, version)| version.to_string())
         };
-        let contract = exported("plugin");
+        let contract = exported("lifecycle");
         let worlds = WORLDS.iter().filter(|(_, export)| exported(export).is_some());
         let worlds = worlds.map(|(world, _)| *world).filter(|_| contract.is_some()).collect();
         let metadata = metadata(bytes);

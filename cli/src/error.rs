@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use tenon_config::approvals::ApprovalError;
 use tenon_config::diagnostic::chain;
 use tenon_config::lock::LockError;
+use tenon_host::services::StateError;
 use tenon_host::types::text::visible;
 use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
@@ -74,7 +75,7 @@ pub(crate) enum Error {
     Call(#[from] CallError),
     /// What a call would come to, by what its server had when it was last asked.
     #[error("{error}")]
-    Known { error: CallError, plugin: String },
+    Known { error: Box<CallError>, plugin: String },
     /// There is no plugin of an id that somebody named.
     #[error("there is no plugin \"{id}\"")]
     NoPlugin {
@@ -90,7 +91,7 @@ pub(crate) enum Error {
         remedy: Option<String>,
         refused: bool,
         /// Why it did not register, if it came so far.
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
     },
     #[error(transparent)]
     Approval(#[from] ApprovalError),
@@ -102,9 +103,9 @@ pub(crate) enum Error {
         command: String,
     },
     /// Somebody would have to say yes, and nobody is there to be asked.
-    #[error("no terminal to ask whether to remove plugin \"{plugin}\"")]
+    #[error("no terminal to ask whether to {what}")]
     Unconfirmed {
-        plugin: String,
+        what: String,
         /// The command that does so without asking.
         command: String,
     },
@@ -113,6 +114,9 @@ pub(crate) enum Error {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// What plugins keep cannot be read or changed.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// One of several plugins is not installed; the others may be.
     #[error("plugin \"{plugin}\" is not installed")]
     NotInstalled {
@@ -164,11 +168,14 @@ impl Error {
         let mut error = json!({ "code": self.code(), "message": as_typed(&message), "hint": hint });
         let failure = match self {
             Self::Call(CallError::Failed { failure, .. }) => Some(failure),
-            Self::NotThere { failure, .. } => failure.as_ref(),
+            Self::NotThere { failure, .. } => failure.as_deref(),
             _ => None,
         };
-        if let Some(Failure::Answered(tenon_host::types::Error::Unavailable(unavailable))) = failure
-            && let Some(time) = unavailable.retry_after
+        if let Some(Failure::Answered(answer)) = failure {
+            error["data"] = json!(answer.data);
+        }
+        if let Some(Failure::Answered(answer)) = failure
+            && let Some(time) = answer.retry_after
         {
             error["retryAfterMillis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         }
@@ -186,6 +193,7 @@ impl Error {
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
+            Self::State(_) => "state",
             Self::NotInstalled { error, .. } => error.code(),
             Self::Fetch(error) if !error.is_refusal() => "source",
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
@@ -197,7 +205,8 @@ impl Error {
             Self::NotThere { .. } => "not-loaded",
             Self::Interrupted => "interrupted",
             Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
-            Self::Call(error) | Self::Known { error, .. } => error.code(),
+            Self::Call(error) => error.code(),
+            Self::Known { error, .. } => error.code(),
         }
     }
 
@@ -225,15 +234,13 @@ impl Error {
             Self::NotThere { failure: Some(failure), .. } => code_of(failure),
             Self::NotThere { .. } => Exit::Input,
             Self::Unread => Exit::Success,
-            Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Approval(_) => Exit::Host,
-            Self::Call(error) | Self::Known { error, .. } => match error {
-                CallError::NotFound { .. } | CallError::InvalidInput { .. } => Exit::Input,
-                CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {
-                    Exit::Refused
-                }
-                CallError::Failed { failure, .. } => code_of(failure),
-                _ => Exit::Host,
-            },
+            Self::Build(_)
+            | Self::Watch(_)
+            | Self::Host(_)
+            | Self::Approval(_)
+            | Self::State(_) => Exit::Host,
+            Self::Call(error) => code_of_call(error),
+            Self::Known { error, .. } => code_of_call(error),
         }
     }
 
@@ -262,19 +269,19 @@ impl Error {
             Self::Fetch(error) => error.hint().map(Into::into),
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::Unconfirmed { command, .. } => {
-                Some(format!("run `{command}` to remove it without asking"))
+                Some(format!("run `{command}` to do so without asking"))
             }
             Self::Unasked { command, .. } => {
                 Some(format!("run `{command}` to approve without asking"))
             }
-            Self::Known { error: CallError::NotFound { nearest: Some(nearest), .. }, plugin } => {
-                Some(format!(
-                    "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server again"
-                ))
-            }
-            Self::Known { plugin, .. } => {
-                Some(format!("`tenon doctor {plugin}` asks the server again"))
-            }
+            Self::Known { error, plugin } => Some(match &**error {
+                CallError::NotFound { nearest: Some(nearest), .. } => {
+                    format!(
+                        "did you mean \"{nearest}\"? `tenon doctor {plugin}` asks the server again"
+                    )
+                }
+                _ => format!("`tenon doctor {plugin}` asks the server again"),
+            }),
             Self::Call(CallError::NotFound { what: "tool", .. }) => {
                 Some("`tenon tools` lists the tools, `tenon doctor` shows problems".into())
             }
@@ -287,8 +294,22 @@ impl Error {
             Self::Call(CallError::NotFound { what: "prompt", .. }) => {
                 Some("`tenon prompts list` lists the prompts".into())
             }
+            Self::Call(CallError::NotFound { what: "resource template", .. }) => {
+                Some("`tenon resources templates` lists the resource templates".into())
+            }
             _ => None,
         }
+    }
+}
+
+fn code_of_call(error: &CallError) -> Exit {
+    match error {
+        CallError::NotFound { .. } | CallError::InvalidInput { .. } => Exit::Input,
+        CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {
+            Exit::Refused
+        }
+        CallError::Failed { failure, .. } => code_of(failure),
+        _ => Exit::Host,
     }
 }
 
@@ -307,7 +328,7 @@ fn code_of(failure: &Failure) -> Exit {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use tenon_host::types::{Error as Answer, Unavailability};
+    use tenon_host::types::Error as Answer;
 
     #[test]
     fn help_has_a_line_for_each_exit_code() {
@@ -329,8 +350,7 @@ mod tests {
     #[test]
     fn who_is_to_come_back_is_told_when() {
         let unavailable = |retry_after| {
-            let answer = Unavailability { message: "busy".into(), retry_after };
-            let failure = Failure::Answered(Answer::Unavailable(answer));
+            let failure = Failure::Answered(Answer::unavailable("busy").retry_after(retry_after));
             Error::from(CallError::Failed { plugin: "p".into(), failure }).to_json()
         };
         assert_eq!(

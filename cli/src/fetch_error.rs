@@ -38,6 +38,14 @@ impl FetchError {
         )
     }
 
+    /// The same, of something with a better name than its URL.
+    pub(crate) fn about(self, name: &str) -> Self {
+        match self {
+            Self::TooLarge { most, .. } => Self::TooLarge { what: name.into(), most },
+            error => error,
+        }
+    }
+
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Digest { .. } => {

@@ -21,7 +21,7 @@ enum ConfigOptions {
 }
 
 /// The verbs for which the configuration makes a difference.
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "approve",
     "call",
     "complete",
@@ -33,6 +33,7 @@ const VERBS: [&str; 14] = [
     "prompts",
     "resources",
     "revoke",
+    "state",
     "tools",
     "uninstall",
     "watch",

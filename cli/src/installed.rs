@@ -4,11 +4,12 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tenon_config::admit::Refusal;
 use tenon_config::discover::{Candidate, Sources, USER, WORKSPACE, discover};
 use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, read};
 use tenon_config::lock::{FILE_NAME, LockFile, LockedPlugin};
+use tenon_config::skills::{self, SkillError, SkillFiles};
 use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};
@@ -103,6 +104,7 @@ fn staged_candidate(manifest: &str, stage: &Path) -> Result<Candidate, String> {
 
 const LEADS_OUT: &str = "its `path` leads out of its folder";
 const NO_FILE: &str = "its `path` names no file";
+const IN_SKILLS: &str = "its `path` is in the folder of its skills";
 
 /// Checks that a file can be put into the folder of a plugin, beside its manifest. What it is called
 /// is for who wrote the plugin to say.
@@ -120,11 +122,22 @@ pub(crate) fn check_file(file: &Path) -> Result<(), &'static str> {
     if has(|name| name.len() > MAX_NAME_BYTES) {
         return Err("its `path` is longer than a name may be");
     }
+    let first = file.iter().next().unwrap_or_default();
+    if first.eq_ignore_ascii_case(skills::FOLDER) {
+        return Err(IN_SKILLS);
+    }
     // Some systems do not tell them apart by case.
     if has(|name| name.eq_ignore_ascii_case(MANIFEST.as_bytes())) {
         return Err("its `path` is that of a manifest");
     }
     Ok(())
+}
+
+/// What is installed of a plugin.
+pub(crate) struct PluginFiles<'a> {
+    pub(crate) manifest: &'a str,
+    pub(crate) code: &'a [u8],
+    pub(crate) skills: &'a SkillFiles,
 }
 
 /// The folder of a project or of the user's configuration.
@@ -191,7 +204,13 @@ impl InstallFolder {
                 && read(&path, MAX_COMPONENT_BYTES).is_ok_and(|bytes| Digest::of(bytes) == expected)
         };
         is(Path::new(MANIFEST), locked.manifest)
+            && self.skills(id).is_ok_and(|skills| skills.digest() == locked.skills)
             && self.file_of(id, locked).is_some_and(|file| is(&file, locked.code))
+    }
+
+    /// The files of the skills that a plugin has.
+    fn skills(&self, id: &str) -> Result<SkillFiles, SkillError> {
+        SkillFiles::read(&self.of_plugin(id))
     }
 
     /// The manifest that a plugin has, where it is the one that was installed.
@@ -217,8 +236,7 @@ impl InstallFolder {
         lock: &mut LockFile,
         about: &ManifestSummary,
         locked: LockedPlugin,
-        manifest: &str,
-        code: &[u8],
+        files: &PluginFiles<'_>,
     ) -> Result<(), Error> {
         let folder = self.of_plugin(&about.id);
         let file = folder.join(&about.file);
@@ -226,16 +244,21 @@ impl InstallFolder {
         let former = { lock.plugins.get(&about.id) }
             .and_then(|locked| self.file_of(&about.id, locked))
             .map(|former| folder.join(former));
+        let skills = folder.join(skills::FOLDER);
         self.check_links(&folder, parent)?;
+        self.check_links(&folder, &skills)?;
         let staged = || {
             fs::create_dir_all(parent).map_err(|error| self.unwritable(parent, error))?;
             [&folder, parent].into_iter().for_each(sweep);
-            let files = [(file.clone(), code), (folder.join(MANIFEST), manifest.as_bytes())];
-            let staged = files.into_iter().map(|(path, content)| match staged(&path, content) {
+            let manifest = (folder.join(MANIFEST), files.manifest.as_bytes());
+            let each = [(file.clone(), files.code), manifest].into_iter();
+            let each = each.map(|(path, content)| match staged(&path, content) {
                 Ok(staged) => Ok((staged, path)),
                 Err(error) => Err(self.unwritable(&path, error)),
             });
-            staged.collect::<Result<Vec<_>, _>>()
+            let each = each.collect::<Result<Vec<_>, _>>()?;
+            let skills = StagedSkills::new(&skills, files.skills);
+            Ok((each, skills.map_err(|error| self.unwritable(&folder, error))?))
         };
         let put = staged().and_then(|staged| self.bind(lock, &about.id, locked, staged));
         if put.is_err() {
@@ -259,7 +282,7 @@ impl InstallFolder {
         lock: &mut LockFile,
         id: &str,
         locked: LockedPlugin,
-        staged: Vec<(NamedTempFile, PathBuf)>,
+        (files, skills): (Vec<(NamedTempFile, PathBuf)>, StagedSkills),
     ) -> Result<(), Error> {
         let (path, former) = (self.lock(), lock.clone());
         lock.plugins.insert(id.to_string(), locked);
@@ -269,10 +292,11 @@ impl InstallFolder {
             if is_new {
                 lock.write(&path)?;
             }
-            for (file, path) in staged {
+            for (file, path) in files {
                 file.persist(&path).map_err(|error| self.unwritable(&path, error.error))?;
             }
-            Ok(())
+            let place = skills.place.clone();
+            skills.persist().map_err(|error| self.unwritable(&place, error))
         };
         let bound = bind();
         if bound.is_err() {
@@ -305,7 +329,13 @@ impl InstallFolder {
         })?;
         let file = folder.join(file);
         self.check_links(&folder, file.parent().unwrap_or(&folder))?;
-        Ok(vec![folder.join(MANIFEST), file])
+        // Skills that somebody has changed stay.
+        let is_installed = |skills: &SkillFiles| {
+            lock.plugins.get(id).is_some_and(|locked| locked.skills == skills.digest())
+        };
+        let skills = self.skills(id).ok().filter(is_installed).unwrap_or_default();
+        let skills = skills.iter().map(|(path, _)| folder.join(skills::FOLDER).join(path));
+        Ok(skills.chain([folder.join(MANIFEST), file]).collect())
     }
 
     /// Removes these files of a plugin, and what binds it. Gives what else is in its folder.
@@ -326,7 +356,7 @@ impl InstallFolder {
                 _ => {}
             }
         }
-        if let Some(parent) = files.last().and_then(|file| file.parent()) {
+        for parent in files.iter().filter_map(|file| file.parent()) {
             remove_empty(&folder, parent);
         }
         lock.plugins.remove(id);
@@ -372,16 +402,67 @@ fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
+/// The skills of a plugin, which have yet to take their place. They take the place of all that is there.
+struct StagedSkills {
+    place: PathBuf,
+    /// The folder that is to be there; none for a plugin without skills.
+    staged: Option<TempDir>,
+}
+
+impl StagedSkills {
+    fn new(place: &Path, files: &SkillFiles) -> io::Result<Self> {
+        let place = place.to_path_buf();
+        if files.is_empty() {
+            return Ok(Self { place, staged: None });
+        }
+        let staged = staged_folder(&place)?;
+        for (path, content) in files.iter() {
+            let path = staged.path().join(path);
+            fs::create_dir_all(path.parent().unwrap_or(staged.path()))?;
+            let mut file = File::create_new(&path)?;
+            file.write_all(content)?;
+            file.sync_all()?;
+        }
+        Ok(Self { place, staged: Some(staged) })
+    }
+
+    fn persist(self) -> io::Result<()> {
+        let Self { place, staged } = self;
+        let former = staged_folder(&place)?;
+        let before = former.path().join(skills::FOLDER);
+        // A file of this name is none of the plugin's skills.
+        if place.is_dir() {
+            fs::rename(&place, &before)?;
+        }
+        let put = staged.map_or(Ok(()), |staged| fs::rename(staged.path(), &place));
+        if put.is_err() {
+            // Should this fail as well, the plugin is not what the lock file has, and is not loaded.
+            let _ = fs::rename(&before, &place);
+        }
+        put
+    }
+}
+
+/// A folder beside another, for what is to take its place or was there before. It is as any other that this user
+/// makes.
+fn staged_folder(place: &Path) -> io::Result<TempDir> {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix(STAGED);
+    #[cfg(unix)]
+    folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    folder.tempdir_in(place.parent().unwrap_or(Path::new(".")))
+}
+
 /// Whether a folder has nothing in it but what an installation leaves that is ended by force.
 pub(crate) fn is_left_over(folder: &Path) -> bool {
     let Ok(mut entries) = fs::read_dir(folder) else { return false };
     entries.all(|entry| entry.is_ok_and(|entry| is_staged(&entry.path())))
 }
 
-/// Whether a file is one that was [`staged`], by its name.
+/// Whether a file or folder is one that was staged, by its name.
 fn is_staged(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with(STAGED)) && path.is_file()
+    name.is_some_and(|name| name.starts_with(STAGED)) && !path.is_symlink()
 }
 
 /// How the names of staged files begin.
@@ -391,8 +472,9 @@ const STAGED: &str = ".tenon-staged-";
 /// anything there at the same time.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if is_staged(&entry.path()) {
-            let _ = fs::remove_file(entry.path());
+        let path = entry.path();
+        if is_staged(&path) {
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }
 }
@@ -448,6 +530,8 @@ mod tests {
         check("build/.", Some(NO_FILE));
         check("../p.wasm", Some(LEADS_OUT));
         check("/p.wasm", Some(LEADS_OUT));
+        check("skills/p.wasm", Some(IN_SKILLS));
+        check("Skills/x/p.wasm", Some(IN_SKILLS));
         check("./plugin.toml", Some(manifest));
         check("Plugin.toml/p.wasm", Some(manifest));
         check("sub/plugin.toml", Some(manifest));

@@ -5,7 +5,6 @@ mod approval;
 mod authored;
 mod client;
 mod commands;
-mod completion_json;
 mod component;
 mod component_build;
 mod error;
@@ -16,10 +15,12 @@ pub mod fuzzing;
 mod hint;
 mod installed;
 mod interrupt;
+mod listing;
 mod open;
 mod output;
 mod pins;
 mod progress;
+mod stdio;
 mod templates;
 
 use clap::{Parser, Subcommand};
@@ -62,7 +63,7 @@ struct Common {
     /// Trust the project, for this run only
     #[arg(long, global = true)]
     trust: bool,
-    /// Answer the questions of servers from this JSON file
+    /// Answer the questions of plugins from this JSON file
     #[arg(long, global = true, value_name = "FILE")]
     answers: Option<PathBuf>,
     /// Load only plugins that are in the lock file, unmodified
@@ -95,7 +96,9 @@ enum Verb {
     Complete(commands::complete::Args),
     Resources(commands::resources::Args),
     Prompts(commands::prompts::Args),
+    Skills(commands::skills::Args),
     History(commands::history::Args),
+    State(commands::state::Args),
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
     Watch(commands::watch::Args),
@@ -127,6 +130,8 @@ impl Verb {
             | Self::Approve(_)
             | Self::Revoke(_)
             | Self::History(_)
+            | Self::Skills(_)
+            | Self::State(_)
             | Self::Inspect(_)
             | Self::New(_)
             | Self::Build(_)
@@ -167,7 +172,9 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Complete(args) => commands::complete::run(common, args).await,
         Verb::Resources(args) => commands::resources::run(common, args).await,
         Verb::Prompts(args) => commands::prompts::run(common, args).await,
+        Verb::Skills(args) => commands::skills::run(common, args).await,
         Verb::History(args) => commands::history::run(common, args),
+        Verb::State(args) => commands::state::run(common, args).await,
         Verb::Inspect(args) => commands::inspect::run(common, args),
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
         Verb::Watch(args) => commands::watch::run(common, args).await,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_config::admit::{Contents, Refusal, Rules, admit};
+use tenon_config::admit::{Admitted, Contents, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
 use tenon_config::config::OnFailure;
 use tenon_config::discover::trust::TrustBasis;
@@ -22,6 +22,7 @@ use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
     PluginState,
 };
+use tokio::sync::oneshot;
 
 use crate::Common;
 use crate::approval::{TerminalApprover, is_terminal};
@@ -159,7 +160,7 @@ impl FoundPlugins {
     }
 
     /// Why one of some plugins is not there that could not be read or understood.
-    fn broken(&self, is_one: impl Fn(&str) -> bool) -> Option<Error> {
+    pub(crate) fn broken(&self, is_one: impl Fn(&str) -> bool) -> Option<Error> {
         self.discovery.diagnostics.iter().find_map(|diagnostic| {
             let plugin = diagnostic.plugin.clone().filter(|plugin| is_one(plugin))?;
             let detail = Diagnostic { plugin: None, ..diagnostic.clone() }.to_string();
@@ -277,6 +278,11 @@ impl FoundPlugins {
         if let Some(refused) = self.refused(ids, &approver).await? {
             return Err(refused);
         }
+        let handlers = self.discovery.candidates.iter().filter(|plugin| plugin.may_handle_hooks());
+        let handlers: BTreeSet<String> = handlers.map(|plugin| plugin.id().to_string()).collect();
+        let may_guard = |report: &PluginReport| {
+            report.kind != PluginKind::Mcp || handlers.contains(&*report.plugin)
+        };
         let platform = self.build_with(wanted, ids, approver).await?;
         for warning in platform.registry().pin_warnings() {
             let is_of_one = |plugin: &String| ids.contains(&plugin.as_str());
@@ -285,7 +291,7 @@ impl FoundPlugins {
             }
         }
         for report in platform.plugins().iter().filter(|report| report.state.is_failure()) {
-            if stops && report.kind != PluginKind::Mcp {
+            if stops && may_guard(report) {
                 let error = not_there(report);
                 platform.shutdown().await;
                 return Err(error);
@@ -293,7 +299,7 @@ impl FoundPlugins {
             let detail = in_a_line(report.detail.as_deref().unwrap_or_default());
             match &report.remedy {
                 _ if ids.contains(&report.plugin.as_str()) => {}
-                _ if !is_for_all && report.kind == PluginKind::Mcp => {}
+                _ if !is_for_all && !may_guard(report) => {}
                 Some(remedy) if report.awaits_approval => tracing::warn!(
                     "plugin \"{}\" is not loaded, and its hooks, if it has any, do not run: {detail}; \
                      {remedy}",
@@ -312,8 +318,7 @@ impl FoundPlugins {
         if !self.discovery.candidates.iter().any(is_it) {
             return Err(self.broken(|plugin| plugin == id).unwrap_or_else(|| self.unknown(id)));
         }
-        let is_wanted =
-            |candidate: &Candidate| is_it(candidate) || candidate.kind() != PluginKind::Mcp;
+        let is_wanted = |candidate: &Candidate| is_it(candidate) || candidate.may_handle_hooks();
         let turned_to = self.turned_to(is_wanted).await;
         // What it has is asked of it now, not taken from the last time.
         let found = self.starting_servers();
@@ -324,9 +329,11 @@ impl FoundPlugins {
 
     /// A platform with those that may have hooks, and with those that one of them may turn to.
     pub(crate) async fn platform_with_hooks(self) -> Result<Platform, Error> {
-        let has_hooks = |candidate: &Candidate| candidate.kind() != PluginKind::Mcp;
-        let turned_to = self.turned_to(has_hooks).await;
-        self.platform(|candidate| has_hooks(candidate) || turned_to.contains(candidate.id())).await
+        let turned_to = self.turned_to(Candidate::may_handle_hooks).await;
+        self.platform(|candidate| {
+            candidate.may_handle_hooks() || turned_to.contains(candidate.id())
+        })
+        .await
     }
 
     /// The servers whose tools one of some plugins may call, by their ids.
@@ -383,6 +390,23 @@ impl FoundPlugins {
         let rules = Rules::new(&self.sources.configs).contents(Contents::read(candidates));
         let said = ask_approver(candidates, &rules, approver).await;
         rules.approve(said)
+    }
+
+    /// Which of the plugins that are wanted are let in, and why others are not. Whoever may approve them is asked;
+    /// none is loaded.
+    pub(crate) async fn admit(
+        &self,
+        wanted: impl Fn(&Candidate) -> bool,
+    ) -> Vec<(String, Result<Candidate, Refusal>)> {
+        let candidates = self.discovery.candidates.iter().filter(|candidate| wanted(candidate));
+        let candidates: Vec<Candidate> = candidates.cloned().collect();
+        let approver = TerminalApprover::on_terminal(self.approvals());
+        let rules = self.rules(&candidates, &approver).await;
+        let admitted = candidates.into_iter().map(|candidate| {
+            let id = candidate.id().to_string();
+            (id, admit(candidate, &rules).map(Admitted::into_candidate))
+        });
+        admitted.collect()
     }
 
     /// Why none of the plugins that something is asked of is let in. Whoever may approve them is asked before any
@@ -478,9 +502,11 @@ impl FoundPlugins {
         if let Some(refusal) = refusal {
             return Err(match (refusal, &of_one) {
                 // Not the tool is missing, but what it is for.
-                (Error::Known { error: CallError::NotFound { .. }, plugin }, Some(_)) => {
+                (Error::Known { error, plugin }, Some(_))
+                    if matches!(*error, CallError::NotFound { .. }) =>
+                {
                     match CallError::nothing_for_shared_tool(asked, &plugin) {
-                        Some(error) => Error::Known { error, plugin },
+                        Some(error) => Error::Known { error: error.into(), plugin },
                         None => Error::Call(CallError::without_plugin(asked)),
                     }
                 }
@@ -489,7 +515,7 @@ impl FoundPlugins {
         }
         let is_owner = |id: &str| owners.iter().any(|owner| owner == id);
         let is_wanted =
-            |candidate: &Candidate| is_owner(candidate.id()) || candidate.kind() != PluginKind::Mcp;
+            |candidate: &Candidate| is_owner(candidate.id()) || candidate.may_handle_hooks();
         // One that has a part in the call may call tools of servers.
         let turned_to = self.turned_to(is_wanted).await;
         let wanted =
@@ -606,7 +632,7 @@ pub(crate) fn code_of_failures(platform: &Platform) -> Exit {
 }
 
 /// That a plugin is not there because it is not let in.
-fn refused(plugin: String, refusal: &Refusal) -> Error {
+pub(crate) fn refused(plugin: String, refusal: &Refusal) -> Error {
     Error::NotThere {
         plugin,
         detail: refusal.to_string(),
@@ -622,7 +648,7 @@ fn not_there(report: &PluginReport) -> Error {
         detail: report.detail.clone().unwrap_or_default(),
         remedy: report.remedy.clone(),
         refused: matches!(report.state, PluginState::Refused | PluginState::Denied),
-        failure: report.failure.clone(),
+        failure: report.failure.clone().map(Box::new),
     }
 }
 
@@ -646,22 +672,7 @@ pub(crate) async fn with_until(
     work: impl AsyncFnOnce(&Platform) -> Result<ExitCode, Error>,
 ) -> Result<ExitCode, Error> {
     let mut interrupts = Interrupts::listen();
-    let mut building = pin!(building);
-    // An interruption ends the wait for plugins as well, so it is looked at first: what is built of the
-    // plugins that were there by then is not worked with.
-    let (built, early) = tokio::select! {
-        biased;
-        () = interrupts.next() => {
-            // It does not wait for plugins any more.
-            let built = tokio::select! {
-                built = building => built,
-                () = interrupts.next() => return Err(Error::Interrupted),
-            };
-            (built.map_err(|_| Error::Interrupted), true)
-        }
-        built = &mut building => (built, false),
-    };
-    let platform = built?;
+    let (platform, early) = built(&mut interrupts, building).await?;
     let result = match early {
         true => interrupted,
         false => tokio::select! {
@@ -670,6 +681,65 @@ pub(crate) async fn with_until(
             result = work(&platform) => result,
         },
     };
+    end(common, interrupts, platform, result).await
+}
+
+/// The same for work that ends by itself when it is told to. Who interrupts a second time does not wait for that.
+pub(crate) async fn with_stop(
+    common: &Common,
+    building: impl Future<Output = Result<Platform, Error>>,
+    work: impl AsyncFnOnce(&Platform, oneshot::Receiver<()>) -> Result<ExitCode, Error>,
+) -> Result<ExitCode, Error> {
+    let mut interrupts = Interrupts::listen();
+    let (platform, early) = built(&mut interrupts, building).await?;
+    let result = match early {
+        true => Ok(ExitCode::SUCCESS),
+        false => {
+            let (stop, stopped) = oneshot::channel();
+            let mut work = pin!(work(&platform, stopped));
+            tokio::select! {
+                result = &mut work => result,
+                () = interrupts.next() => {
+                    let _ = stop.send(());
+                    tokio::select! {
+                        result = &mut work => result,
+                        () = interrupts.next() => Err(Error::Interrupted),
+                    }
+                }
+            }
+        }
+    };
+    end(common, interrupts, platform, result).await
+}
+
+/// Builds a platform. Gives whether that was interrupted: an interruption ends the wait for plugins as well, so it is
+/// looked at first, and what is built of the plugins that were there by then is not worked with.
+async fn built(
+    interrupts: &mut Interrupts,
+    building: impl Future<Output = Result<Platform, Error>>,
+) -> Result<(Platform, bool), Error> {
+    let mut building = pin!(building);
+    tokio::select! {
+        biased;
+        () = interrupts.next() => {
+            // It does not wait for plugins any more.
+            let built = tokio::select! {
+                built = building => built,
+                () = interrupts.next() => return Err(Error::Interrupted),
+            };
+            Ok((built.map_err(|_| Error::Interrupted)?, true))
+        }
+        built = &mut building => Ok((built?, false)),
+    }
+}
+
+/// Ends a platform, so that plugins can say good-bye, and reports what came of the work.
+async fn end(
+    common: &Common,
+    mut interrupts: Interrupts,
+    platform: Platform,
+    result: Result<ExitCode, Error>,
+) -> Result<ExitCode, Error> {
     let code = result.unwrap_or_else(|error| output::report(&error, common.json));
     let mut ending = pin!(platform.shutdown());
     tokio::select! {

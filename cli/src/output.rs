@@ -19,9 +19,14 @@ pub(crate) fn line(text: impl Display) -> Result<(), Error> {
 /// Says on standard error that a list has nothing in it, where it is printed for people.
 pub(crate) fn if_empty(is_empty: bool, text: &str) {
     if is_empty {
-        // Where standard error is closed there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{}", as_typed(text));
+        note(text);
     }
+}
+
+/// Says on standard error what readers should know of what is printed.
+pub(crate) fn note(text: &str) {
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(io::stderr(), "{}", as_typed(text));
 }
 
 /// Prints text as it is, at once.

@@ -27,6 +27,10 @@ pub(crate) enum World {
     Provider,
     /// Scores of what an agent or a model has produced
     Eval,
+    /// Things to read, by their URIs
+    Resource,
+    /// Messages that a user picks and fills in
+    Prompt,
 }
 
 impl fmt::Display for Language {
@@ -47,6 +51,16 @@ impl World {
             Self::Hook => "hook",
             Self::Provider => "provider",
             Self::Eval => "eval",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// Its name in WIT, where `resource` alone is a keyword.
+    fn identifier(self) -> &'static str {
+        match self {
+            Self::Resource => "%resource",
+            _ => self.name(),
         }
     }
 
@@ -57,6 +71,8 @@ impl World {
             Self::Hook => "Signs the messages that go out",
             Self::Provider => "Has a language model that repeats what it is told",
             Self::Eval => "Scores how concise an output is",
+            Self::Resource => "Names the planets",
+            Self::Prompt => "Asks a model to explain something",
         }
     }
 
@@ -67,6 +83,8 @@ impl World {
             Self::Hook => r#"tenon hook message-sending --context '{"message": "Hi"}'"#,
             Self::Provider => "tenon complete {{name}}/parrot --prompt Hello",
             Self::Eval => r#"tenon eval {{name}}/concise --subject '{"output": "yes"}'"#,
+            Self::Resource => "tenon resources read {{name}} planets://3",
+            Self::Prompt => "tenon prompts get {{name}} explain topic=tides",
         }
     }
 }
@@ -99,6 +117,8 @@ macro_rules! by_world {
             World::Hook => template!($language, "/hook/", $file),
             World::Provider => template!($language, "/provider/", $file),
             World::Eval => template!($language, "/eval/", $file),
+            World::Resource => template!($language, "/resource/", $file),
+            World::Prompt => template!($language, "/prompt/", $file),
         }
     };
 }
@@ -138,7 +158,7 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
                 ("logic.js", by_world!(world, "javascript", "logic.js")),
                 ("logic.test.js", by_world!(world, "javascript", "logic.test.js")),
             ]);
-            made.extend(contract::CANONICAL.iter().map(|(name, text)| in_wit(name, *text)));
+            made.extend(contract::sync_imports().map(|(name, text)| in_wit(name, text)));
         }
         Language::Rhai => templates.push((
             "{{file}}",
@@ -146,12 +166,16 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
                 World::Tool => template!("rhai/tool.rhai"),
                 World::Hook => template!("rhai/hook.rhai"),
                 World::Eval => template!("rhai/eval.rhai"),
+                World::Resource => template!("rhai/resource.rhai"),
+                World::Prompt => template!("rhai/prompt.rhai"),
                 World::Provider => return None,
             },
         )),
     }
     if matches!(language, Language::Python | Language::JavaScript) {
         templates.push(("wit/component.wit", template!("shared/component.wit")));
+        let (name, text) = contract::KEYVALUE;
+        made.push((format!("wit/deps/keyvalue/{name}"), text.into()));
     }
     made.extend(templates.iter().map(|(path, text)| (order.fill(path), order.fill(text))));
     made.sort_unstable();
@@ -201,7 +225,7 @@ impl Order<'_> {
         // Cargo would take it for a member of the workspace that it lies in.
         let workspace = if self.is_nested { "\n[workspace]\n" } else { "" };
         text.replace("{{description}}", self.world.description())
-            .replace("{{world}}", self.world.name())
+            .replace("{{world}}", self.world.identifier())
             .replace("{{kind}}", kind)
             .replace("{{file}}", &self.file())
             .replace("{{sdk}}\n{{workspace}}\n", &format!("{}\n{workspace}", self.sdk))
@@ -213,6 +237,19 @@ impl Order<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_world_that_is_named_like_a_keyword_is_escaped() {
+        for (world, included) in
+            [(World::Resource, "plugin/%resource@"), (World::Prompt, "plugin/prompt@")]
+        {
+            let (language, sdk) = (Language::Python, "");
+            let order = Order { name: "hello", world, language, sdk, is_nested: false };
+            let files = files(&order).unwrap();
+            let (_, text) = files.iter().find(|(path, _)| path == "wit/component.wit").unwrap();
+            assert!(text.contains(&format!("include tenon:{included}")), "{text}");
+        }
+    }
 
     #[test]
     fn every_blank_of_every_template_is_filled() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 use tenon_host::meta::{REFUSED, TRUNCATED};
-use tenon_host::types::{Error, ToolResult};
+use tenon_host::types::{Error, ErrorCode, ToolResult};
 use tenon_host::{CallError, Failure, LimitExceeded, Limits};
 
 /// A call of a hostile tool, and what must come of it.
@@ -196,7 +196,7 @@ impl Expect {
                     }
                     (None, CallOutcome::Answer(result)) => result.is_error,
                     (None, CallOutcome::Error(CallError::Failed { failure, .. })) => {
-                        matches!(failure, Failure::Answered(Error::Denied(_)))
+                        matches!(failure, Failure::Answered(Error { code: ErrorCode::Denied, .. }))
                     }
                     _ => false,
                 };

@@ -18,8 +18,10 @@ pub enum Capability {
     Environment,
     /// Secrets, for itself and for who reads its answers, its log and the record of calls.
     Secrets,
-    /// Messages and memories.
-    Services,
+    /// Messages.
+    Messaging,
+    /// What the host remembers.
+    Memory,
     /// Language models.
     Providers,
     /// Other tools.
@@ -95,7 +97,8 @@ impl fmt::Display for Capability {
             Self::Network => "network",
             Self::Environment => "environment",
             Self::Secrets => "secrets",
-            Self::Services => "services",
+            Self::Messaging => "messaging",
+            Self::Memory => "memory",
             Self::Providers => "providers",
             Self::Tools => "tools",
             Self::Limits => "limits",

@@ -10,13 +10,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tenon_host::services::{
-    Approval, ApprovalChange, ApprovalRequest, Approver, Connector, Memory, MemorySearch,
-    Messaging, OutgoingMessage, Resolver, Secret, SecretStore, Stream, SystemNetwork,
+    Approval, ApprovalChange, ApprovalRequest, Approver, ClientFeatures, Connector, Memory,
+    MemorySearch, Messaging, Offers, OutgoingMessage, Requester, Resolver, Secret, SecretStore,
+    Stream, SystemNetwork,
 };
 use tenon_host::types::{
-    CallContext, Completion, CompletionRequest, CompletionSummary, Error, Identity, Json,
-    ModelFeatures, ModelInfo, Part, ProviderDefinition, Registration, StopReason, TokenUsage,
-    ToolDefinition, ToolResult,
+    CallContext, Completion, CompletionRequest, CompletionSummary, Error, FormAnswer, FormRequest,
+    Identity, Json, ModelFeatures, ModelInfo, Part, ProviderDefinition, Registration, StopReason,
+    TokenUsage, ToolDefinition, ToolResult,
 };
 use tenon_host::{Failure, Plugin};
 use tracing::Metadata;
@@ -60,6 +61,18 @@ impl MemorySearch for Recorder {
         // More than was asked for.
         let memory = |i| Memory { text: format!("{query} {i}"), score: 0.5, source: None };
         Ok((0..limit.saturating_add(2)).map(memory).collect())
+    }
+}
+
+#[async_trait]
+impl ClientFeatures for Recorder {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, ..Offers::default() }
+    }
+
+    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+        self.tell(format!("{} asks the user: {}", requester.plugin, form.message));
+        Ok(FormAnswer::Accepted(Default::default()))
     }
 }
 
@@ -194,11 +207,8 @@ impl Plugin for RecordingPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let schema = json!({ "type": "object" });
         let tool = |name| ToolDefinition::new(name, "is called by others", &schema);
-        let identity = Identity {
-            name: WITNESS.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            description: "keeps what it is called with".into(),
-        };
+        let identity =
+            Identity::new(WITNESS, env!("CARGO_PKG_VERSION"), "keeps what it is called with");
         let provider =
             ProviderDefinition { name: "witness".into(), description: "says yes".into() };
         Ok(Registration {

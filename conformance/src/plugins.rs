@@ -40,20 +40,24 @@ pub(crate) enum Code {
 /// Plugins that import what nobody granted them, and the capability that it belongs to; nothing,
 /// where no host has it.
 pub(crate) const IMPORTING: &[(&str, &str, Option<&str>)] = &[
-    ("imports-services", "tenon:plugin/services@0.1.0", Some("services")),
-    ("imports-inference", "tenon:plugin/inference@0.1.0", Some("providers")),
-    ("imports-tools", "tenon:plugin/tools@0.1.0", Some("tools")),
-    ("imports-secrets", "tenon:plugin/secrets@0.1.0", Some("secrets")),
-    ("imports-stdio-child", "tenon:plugin/stdio-child@0.1.0", Some("stdio-child")),
+    ("imports-messaging", "tenon:plugin/messaging@0.2.0", Some("messaging")),
+    ("imports-memory", "tenon:plugin/memory@0.2.0", Some("memory")),
+    ("imports-inference", "tenon:plugin/inference@0.2.0", Some("providers")),
+    ("imports-tools", "tenon:plugin/host-tools@0.2.0", Some("tools")),
+    ("imports-secrets", "tenon:plugin/secrets@0.2.0", Some("secrets")),
+    ("imports-stdio-child", "tenon:bridge/stdio-child@0.2.0", Some("stdio-child")),
     ("imports-http-2", "wasi:http/outgoing-handler@0.2.3", Some("network")),
     ("imports-http-3", "wasi:http/client@0.3.0", Some("network")),
-    ("imports-processes", "tenon:plugin/processes@0.1.0", None),
-    ("imports-keyvalue", "wasi:keyvalue/store@0.2.0", None),
+    ("imports-processes", "tenon:plugin/processes@0.2.0", None),
+    ("imports-user", "tenon:plugin/user@0.2.0", Some("user")),
+    ("imports-keyvalue", "wasi:keyvalue/store@0.2.0-draft2", Some("state")),
+    ("imports-blobstore", "wasi:blobstore/blobstore@0.2.0", None),
 ];
 
 const CALLER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/caller.wasm"));
 const ESCAPE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape.wasm"));
 const ESCAPE_HTTP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/escape_http.wasm"));
+const EVERYTHING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/everything_rust.wasm"));
 const HOARD_TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hoard_table.wasm"));
 const MISBEHAVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/misbehave.wasm"));
 
@@ -217,14 +221,18 @@ const ASKS: &str = r#"tools = [
     "conformance-script__fork",
 ]
 providers = ["conformance-witness/known"]
-services = ["send-message:ops", "search-memory"]
+messaging = ["ops"]
+memory = ["search"]
 secrets = ["api-key", "unset"]
 "#;
 
 /// All that is asked for.
 const FREE_ASKS: &str = r#"tools = ["*"]
 providers = ["*"]
-services = ["send-message", "search-memory"]
+messaging = ["*"]
+memory = ["search"]
+user = ["ask"]
+state = ["project"]
 secrets = ["api-key", "unset", "other"]
 "#;
 
@@ -234,14 +242,16 @@ const BOTH_WEB: &str = r#"network = ["http://{server}/*", "http://public.example
 /// As little as a component can be granted that imports all of it.
 const LITTLE: &str = r#"tools = ["conformance-nobody__y"]
 providers = ["nobody/none"]
-services = ["send-message:none"]
+messaging = ["none"]
+memory = ["search"]
 secrets = ["none"]
 "#;
 
 /// What a careless plugin requests.
 const MUCH: &str = r#"tools = ["*"]
 providers = ["*"]
-services = ["send-message", "search-memory"]
+messaging = ["*"]
+memory = ["search"]
 secrets = ["api-key", "other"]
 "#;
 
@@ -271,7 +281,7 @@ pub(crate) fn plugins(stage: HostSetup) -> Vec<Hostile> {
             ),
             of("wide-web", Component(ESCAPE_HTTP), &["network = [\"http://{server}/ok/*\"]\n"]),
             of("wide-asking", Component(CALLER), &[ASKS]),
-            of("wide-script", asking, &["services = [\"search-memory\"]\n"]),
+            of("wide-script", asking, &["memory = [\"search\"]\n"]),
             of("undecided", Component(ESCAPE), &[FILES]),
             of("stale", Component(ESCAPE), &[FILES]),
             of("decided", Component(ESCAPE), &[FILES]),
@@ -309,6 +319,7 @@ pub(crate) fn plugins(stage: HostSetup) -> Vec<Hostile> {
         of("little-asking", Component(CALLER), &[LITTLE]),
         of("free-asking", Component(CALLER), &[FREE_ASKS]),
         of("free-script", asking, &[FREE_ASKS, FREE_WEB]),
+        of("everything", Component(EVERYTHING), &[FREE_ASKS]),
         of("script-importing", Script(rhai_scripts::IMPORTING), &[]),
         of("script-not-importing", Script(rhai_scripts::NOT_IMPORTING), &[]),
         of("script-evaluating", Script(rhai_scripts::EVALUATING), &[]),
@@ -378,7 +389,7 @@ fn importing(name: &str) -> Vec<u8> {
     let import = named(name, [5, 0]);
     component.extend([10, import.len() as u8]);
     component.extend(import);
-    let mut export = named("tenon:plugin/plugin@0.1.0", [5, 0]);
+    let mut export = named("tenon:plugin/lifecycle@0.2.0", [5, 0]);
     export.push(0);
     component.extend([11, export.len() as u8]);
     component.extend(export);

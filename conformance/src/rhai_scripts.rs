@@ -32,6 +32,14 @@ pub(crate) const ASKING: &str = r#"
         }
         texts
     });
+    tool(#{ name: "question", description: "d", schema: schema }, |a| {
+        ask(a.message, #{ type: "object", properties: #{} });
+        "answered"
+    });
+    tool(#{ name: "keep", description: "d", schema: schema }, |a| {
+        state.set("kept", a.text);
+        state.get("kept")
+    });
     tool(#{ name: "echo", description: "d", schema: schema }, |a| a.text);
 "#;
 

@@ -100,6 +100,7 @@ impl TestHost {
         let begun = Platform::builder()
             .host_environment(host_environment)
             .config(config)
+            .workspace(self.fixture.beside("project"))
             .approver(ApproveAll);
         let builder = std::panic::catch_unwind(AssertUnwindSafe(|| host(begun)))
             .map_err(|panic| format!("its embedder's own set-up panicked: {}", message(&*panic)))?;
@@ -108,6 +109,7 @@ impl TestHost {
             .builtin(WITNESS, self.witness.clone())
             .messaging(self.services.clone())
             .memory(self.services.clone())
+            .client_features(self.services.clone())
             .state(self.fixture.beside("state"));
         Ok(match stage {
             HostSetup::Theirs => builder,
@@ -135,7 +137,8 @@ impl TestHost {
         for plugin in ["narrow-asking", "narrow-script"] {
             say(plugin, "tools", &["conformance-witness__echo"]);
             say(plugin, "providers", &["conformance-witness/known"]);
-            say(plugin, "services", &["search-memory"]);
+            say(plugin, "messaging", &["none"]);
+            say(plugin, "memory", &["search"]);
             say(plugin, "secrets", &["other"]);
         }
         // What is approved is more than what both request, and what both need.
@@ -147,7 +150,8 @@ impl TestHost {
         for plugin in ["both-asking", "both-script"] {
             say(plugin, "tools", &["conformance-witness__*"]);
             say(plugin, "providers", &["*"]);
-            say(plugin, "services", &["send-message", "search-memory"]);
+            say(plugin, "messaging", &["*"]);
+            say(plugin, "memory", &["search"]);
             say(plugin, "secrets", &["api-key", "other"]);
         }
         // More than was requested.
@@ -158,7 +162,8 @@ impl TestHost {
         for plugin in ["wide-asking", "wide-script"] {
             say(plugin, "tools", &["*"]);
             say(plugin, "providers", &["*"]);
-            say(plugin, "services", &["*"]);
+            say(plugin, "messaging", &["*"]);
+            say(plugin, "memory", &["search"]);
             say(plugin, "secrets", &["api-key", "other"]);
             say(plugin, "network", &["http://{server}/*", "http://*:*/*"]);
         }

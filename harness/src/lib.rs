@@ -24,10 +24,41 @@
 //! What is granted is real: a granted network is the network, a granted file is the file. The errors
 //! are the host's own.
 //!
+//! Where the plugin asks its user or the default model, the test answers. What the plugin keeps ends with the test, which
+//! can look at it, set it beforehand, and pass it on from one run to another ([`State`]). Scripts are told the time by the
+//! test's clock ([`ManualClock`]).
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use tenon_harness::host::types::FormAnswer;
+//! use tenon_harness::{Harness, Scope};
+//!
+//! #[tokio::test]
+//! async fn the_user_is_asked_once() -> Result<(), Box<dyn std::error::Error>> {
+//!     let plugin = Harness::build()?
+//!         .grant("state", ["user"])
+//!         .user(|_| FormAnswer::accept([("name", "Ada")]))
+//!         .start()
+//!         .await?;
+//!     for visit in 1..=2 {
+//!         let result = plugin.call("welcome", json!({})).await?;
+//!         assert_eq!(result.plain_text(), format!("Hello, Ada! This is visit {visit}."));
+//!     }
+//!     let [form] = &plugin.forms()[..] else { panic!("it asks once") };
+//!     assert_eq!(form.message, "Who are you?");
+//!     assert_eq!(plugin.state().get(Scope::User, "name"), Some(json!("Ada")));
+//!     Ok(())
+//! }
+//! # fn main() {}
+//! ```
+//!
 //! Tests of the plugin's functions alone are quicker, and need no build: see `tenon_sdk::testing`.
 
 mod build;
+mod client;
+mod clock;
 mod running_plugin;
+mod state;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -37,11 +68,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tenon_host::services::{GrantAll, Secret, SecretStore};
+use tenon_host::services::{GrantAll, Secret, SecretStore, StateError};
+use tenon_host::types::{
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
+};
 use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState};
 
 pub use build::BuildFailed;
+use client::Client;
+pub use clock::ManualClock;
 pub use running_plugin::RunningPlugin;
+pub use state::{Scope, State};
 /// The host, whose types the calls take and give.
 pub use tenon_host as host;
 
@@ -58,6 +95,9 @@ pub struct Harness {
     environment: BTreeMap<OsString, OsString>,
     limits: Option<Limits>,
     beside: Vec<PathBuf>,
+    client: Client,
+    clock: Option<ManualClock>,
+    state: Option<State>,
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
 }
 
@@ -81,6 +121,9 @@ pub enum StartError {
     /// What the test says of the plugin is nothing that a host can be told.
     #[error("the configuration of the test is wrong: {0}")]
     Configuration(String),
+    /// The plugin's state cannot be opened.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// There is no host.
     #[error(transparent)]
     Host(#[from] BuildError),
@@ -145,6 +188,9 @@ impl Harness {
             environment: BTreeMap::new(),
             limits: None,
             beside: Vec::new(),
+            client: Client::default(),
+            clock: None,
+            state: None,
             adjust: Box::new(|builder| builder),
         }
     }
@@ -162,8 +208,8 @@ impl Harness {
         self
     }
 
-    /// Grants values of a capability, in the words of a `plugin.toml`: `grant("services",
-    /// ["send-message"])`. A component that imports a capability of which nothing is granted does not
+    /// Grants values of a capability, in the words of a `plugin.toml`: `grant("messaging",
+    /// ["*"])`. A component that imports a capability of which nothing is granted does not
     /// start.
     pub fn grant<V: Into<String>>(
         mut self,
@@ -208,6 +254,44 @@ impl Harness {
         self
     }
 
+    /// Grants questions to the user (`user = ["ask"]`), and answers their forms.
+    pub fn user(self, answer: impl Fn(&FormRequest) -> FormAnswer + Send + Sync + 'static) -> Self {
+        let mut granted = self.grant("user", ["ask"]);
+        granted.client.forms = Some(Box::new(answer));
+        granted
+    }
+
+    /// Grants questions to the user to open a page (`user = ["ask-url"]`), and answers them.
+    pub fn pages(self, answer: impl Fn(&UrlRequest) -> UrlAnswer + Send + Sync + 'static) -> Self {
+        let mut granted = self.grant("user", ["ask-url"]);
+        granted.client.pages = Some(Box::new(answer));
+        granted
+    }
+
+    /// Grants the default model (`providers = ["default"]`), and answers the requests to it. [`Completion::text`]
+    /// makes an answer.
+    pub fn default_model(
+        self,
+        answer: impl Fn(&CompletionRequest) -> Result<Completion, Error> + Send + Sync + 'static,
+    ) -> Self {
+        let mut granted = self.grant("providers", ["default"]);
+        granted.client.model = Some(Box::new(answer));
+        granted
+    }
+
+    /// Has the plugin keep its state here, where it finds what was kept before. The default is new and empty. Which
+    /// scopes it may use, [`grant`](Self::grant) says: `grant("state", ["user"])`.
+    pub fn state(mut self, state: &State) -> Self {
+        self.state = Some(state.clone());
+        self
+    }
+
+    /// Has a script's `now()` and `timestamp()` show this clock. Components read the system's.
+    pub fn clock(mut self, clock: &ManualClock) -> Self {
+        self.clock = Some(clock.clone());
+        self
+    }
+
     /// Changes the host itself: its messaging, its memory, its network.
     pub fn host(mut self, adjust: impl FnOnce(Builder) -> Builder + Send + 'static) -> Self {
         self.adjust = Box::new(adjust);
@@ -227,12 +311,22 @@ impl Harness {
         let text = self.write(folder.path())?;
         let config = Config::parse(&text, folder.path().join("tenon.toml"))
             .map_err(|error| StartError::Configuration(error.to_string()))?;
+        let host_environment = self.host_environment(folder.path());
+        let state = self.state.unwrap_or_default();
+        let asked = self.client.asked.clone();
         let builder = Platform::builder()
-            .host_environment(self.host_environment(folder.path()))
+            .host_environment(host_environment)
             .config(config)
             .approver(GrantAll)
             .start_servers()
-            .secrets(Secrets(self.secrets));
+            .secrets(Secrets(self.secrets))
+            .workspace(state.project())
+            .state_store(state.store()?)
+            .client_features(self.client);
+        let builder = match self.clock {
+            Some(clock) => builder.clock(clock),
+            None => builder,
+        };
         let builder = match self.limits {
             Some(limits) => builder.limits_at_most(limits),
             None => builder,
@@ -252,7 +346,7 @@ impl Harness {
             let said = platform.diagnostics().iter().map(ToString::to_string).collect::<Vec<_>>();
             return Err(StartError::Configuration(said.join("; ")));
         }
-        Ok(RunningPlugin::new(platform, folder))
+        Ok(RunningPlugin::new(platform, asked, state, folder))
     }
 
     /// Writes the plugin into a folder, with a manifest that requests what is granted. Gives the

@@ -128,7 +128,7 @@ impl Agent {
             input_schema: tool.definition.input_schema.clone(),
         }];
         request.tool_choice = ToolChoice::Required;
-        request.limits.seed = Some(1);
+        request.sampling.seed = Some(1);
         let completion = self.platform.complete(request, &self.caller).await?;
         let steps = completion.parts.into_iter().filter_map(|part| match part {
             Part::ToolCall(call) => {

@@ -39,7 +39,7 @@ fn notebook(notes: Arc<Mutex<Vec<String>>>) -> Builtin {
             async move {
                 // The host has checked that the arguments match the schema.
                 let text: String = arguments.member("text")?;
-                let mut notes = notes.lock().map_err(|e| ToolError::Failed(e.to_string()))?;
+                let mut notes = notes.lock().map_err(|e| ToolError::failed(e.to_string()))?;
                 notes.push(text);
                 Ok(ToolResult::text(format!("note {}", notes.len())))
             }
@@ -47,7 +47,7 @@ fn notebook(notes: Arc<Mutex<Vec<String>>>) -> Builtin {
         .tool(list, move |_arguments, _context| {
             let notes = notes.clone();
             async move {
-                let notes = notes.lock().map_err(|e| ToolError::Failed(e.to_string()))?;
+                let notes = notes.lock().map_err(|e| ToolError::failed(e.to_string()))?;
                 let structured = json!({ "notes": *notes }).to_string();
                 Ok(ToolResult {
                     structured: Some(structured),

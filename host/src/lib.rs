@@ -68,11 +68,12 @@ pub use register::{
     DeclaredTool, KnownServer, RegisteredEval, RegisteredPlugin, Registry, Tool, disabled_tool,
 };
 pub use runtime::{
-    Allocation, Builtin, CompletionStream, EngineError, Plugin, ScriptLoadError, check_script,
-    speaks,
+    Allocation, Builtin, CompletionStream, EngineError, Plugin, ResourceRequest, ScriptLoadError,
+    check_script, speaks,
 };
 pub use tenon_config::config::{Config, ConfigError};
 pub use tenon_config::grant::{Need, NeedStatus};
+pub use tenon_config::skills::{Skill, Skills};
 pub use tenon_config::{
     Diagnostic, HostEnvironment, LimitExceeded, Limits, PluginKind, SchemaLimitExceeded,
 };

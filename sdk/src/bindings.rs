@@ -7,17 +7,19 @@
 /// import.
 pub mod base {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
             world sdk-base {
-                include tenon:plugin/base@0.1.0;
-                import tenon:plugin/types@0.1.0;
-                import tenon:plugin/model@0.1.0;
-                import tenon:plugin/secrets@0.1.0;
-                import tenon:plugin/services@0.1.0;
-                import tenon:plugin/inference@0.1.0;
-                import tenon:plugin/tools@0.1.0;
+                include tenon:plugin/base@0.2.0;
+                import tenon:plugin/types@0.2.0;
+                import tenon:plugin/model@0.2.0;
+                import tenon:plugin/secrets@0.2.0;
+                import tenon:plugin/messaging@0.2.0;
+                import tenon:plugin/memory@0.2.0;
+                import tenon:plugin/inference@0.2.0;
+                import tenon:plugin/host-tools@0.2.0;
+                import tenon:plugin/user@0.2.0;
             }
         ",
         world: "tenon:sdk/sdk-base",
@@ -27,121 +29,227 @@ pub mod base {
     });
 }
 
-/// `plugin`
-pub mod plugin {
+/// `wasi:keyvalue`
+#[cfg(target_arch = "wasm32")]
+pub mod keyvalue {
     wit_bindgen::generate!({
-        path: "wit",
-        inline: "
-            package tenon:sdk;
-            world sdk-plugin { export tenon:plugin/plugin@0.1.0; }
-        ",
-        world: "tenon:sdk/sdk-plugin",
+        path: "wit/keyvalue",
+        world: "wasi:keyvalue/imports",
         generate_all,
-        additional_derives: [Clone, PartialEq],
-        with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
-        },
-        pub_export_macro: true,
-        export_macro_name: "export_plugin",
-        default_bindings_module: "tenon_sdk::bindings::plugin",
     });
 }
 
-/// `tool-handler`
-pub mod tool_handler {
+/// `lifecycle`
+pub mod lifecycle {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
-            world sdk-tool-handler { export tenon:plugin/tool-handler@0.1.0; }
+            world sdk-lifecycle { export tenon:plugin/lifecycle@0.2.0; }
         ",
-        world: "tenon:sdk/sdk-tool-handler",
+        world: "tenon:sdk/sdk-lifecycle",
         generate_all,
         additional_derives: [Clone, PartialEq],
         with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
         },
         pub_export_macro: true,
-        export_macro_name: "export_tool_handler",
-        default_bindings_module: "tenon_sdk::bindings::tool_handler",
+        export_macro_name: "export_lifecycle",
+        default_bindings_module: "tenon_sdk::bindings::lifecycle",
     });
 }
 
-/// `hook-handler`
-pub mod hook_handler {
+/// `cancellation`
+pub mod cancellation {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
-            world sdk-hook-handler { export tenon:plugin/hook-handler@0.1.0; }
+            world sdk-cancellation { export tenon:plugin/cancellation@0.2.0; }
         ",
-        world: "tenon:sdk/sdk-hook-handler",
+        world: "tenon:sdk/sdk-cancellation",
         generate_all,
-        additional_derives: [Clone, PartialEq],
-        with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
-        },
         pub_export_macro: true,
-        export_macro_name: "export_hook_handler",
-        default_bindings_module: "tenon_sdk::bindings::hook_handler",
+        export_macro_name: "export_cancellation",
+        default_bindings_module: "tenon_sdk::bindings::cancellation",
     });
 }
 
-/// `eval-handler`
-pub mod eval_handler {
+/// `tools`
+pub mod tools {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
-            world sdk-eval-handler { export tenon:plugin/eval-handler@0.1.0; }
+            world sdk-tools { export tenon:plugin/tools@0.2.0; }
         ",
-        world: "tenon:sdk/sdk-eval-handler",
+        world: "tenon:sdk/sdk-tools",
         generate_all,
         additional_derives: [Clone, PartialEq],
         with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
         },
         pub_export_macro: true,
-        export_macro_name: "export_eval_handler",
-        default_bindings_module: "tenon_sdk::bindings::eval_handler",
+        export_macro_name: "export_tools",
+        default_bindings_module: "tenon_sdk::bindings::tools",
     });
 }
 
-/// `provider-handler`
-pub mod provider_handler {
+/// `hooks`
+pub mod hooks {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
-            world sdk-provider-handler { export tenon:plugin/provider-handler@0.1.0; }
+            world sdk-hooks { export tenon:plugin/hooks@0.2.0; }
         ",
-        world: "tenon:sdk/sdk-provider-handler",
+        world: "tenon:sdk/sdk-hooks",
         generate_all,
         additional_derives: [Clone, PartialEq],
         with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
-            "tenon:plugin/model@0.1.0": crate::bindings::base::tenon::plugin::model,
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
         },
         pub_export_macro: true,
-        export_macro_name: "export_provider_handler",
-        default_bindings_module: "tenon_sdk::bindings::provider_handler",
+        export_macro_name: "export_hooks",
+        default_bindings_module: "tenon_sdk::bindings::hooks",
+    });
+}
+
+/// `evals`
+pub mod evals {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-evals { export tenon:plugin/evals@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-evals",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_evals",
+        default_bindings_module: "tenon_sdk::bindings::evals",
+    });
+}
+
+/// `resources`
+pub mod resources {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-resources { export tenon:plugin/resources@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-resources",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_resources",
+        default_bindings_module: "tenon_sdk::bindings::resources",
+    });
+}
+
+/// `subscriptions`
+pub mod subscriptions {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-subscriptions { export tenon:plugin/subscriptions@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-subscriptions",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_subscriptions",
+        default_bindings_module: "tenon_sdk::bindings::subscriptions",
+    });
+}
+
+/// `prompts`
+pub mod prompts {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-prompts { export tenon:plugin/prompts@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-prompts",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_prompts",
+        default_bindings_module: "tenon_sdk::bindings::prompts",
+    });
+}
+
+/// `completions`
+pub mod completions {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-completions { export tenon:plugin/completions@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-completions",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_completions",
+        default_bindings_module: "tenon_sdk::bindings::completions",
+    });
+}
+
+/// `providers`
+pub mod providers {
+    wit_bindgen::generate!({
+        path: "wit/plugin",
+        inline: "
+            package tenon:sdk;
+            world sdk-providers { export tenon:plugin/providers@0.2.0; }
+        ",
+        world: "tenon:sdk/sdk-providers",
+        generate_all,
+        additional_derives: [Clone, PartialEq],
+        with: {
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+            "tenon:plugin/model@0.2.0": crate::bindings::base::tenon::plugin::model,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_providers",
+        default_bindings_module: "tenon_sdk::bindings::providers",
     });
 }
 
 /// `provider-stream`
 pub mod provider_stream {
     wit_bindgen::generate!({
-        path: "wit",
+        path: "wit/plugin",
         inline: "
             package tenon:sdk;
-            world sdk-provider-stream { export tenon:plugin/provider-stream@0.1.0; }
+            world sdk-provider-stream { export tenon:plugin/provider-stream@0.2.0; }
         ",
         world: "tenon:sdk/sdk-provider-stream",
         generate_all,
         additional_derives: [Clone, PartialEq],
         with: {
-            "tenon:plugin/types@0.1.0": crate::bindings::base::tenon::plugin::types,
-            "tenon:plugin/model@0.1.0": crate::bindings::base::tenon::plugin::model,
+            "tenon:plugin/types@0.2.0": crate::bindings::base::tenon::plugin::types,
+            "tenon:plugin/model@0.2.0": crate::bindings::base::tenon::plugin::model,
         },
         pub_export_macro: true,
         export_macro_name: "export_provider_stream",

@@ -1,12 +1,14 @@
-//! What a tool answers.
+//! What a tool answers, and prompts say.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::bindings::base::tenon::plugin::types::ToolResult;
-use crate::bindings::base::tenon::plugin::types::{self, ContentBlock};
+use crate::bindings::base::tenon::plugin::types::{
+    self, ContentBlock, ResourceContents, ResourceLink,
+};
 
-/// One piece of an answer.
+/// One piece of an answer or of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content(ContentBlock);
 
@@ -26,8 +28,30 @@ impl Content {
         Self::plain(types::Content::Audio(types::Media { data, mime_type: mime_type.into() }))
     }
 
+    /// A resource, carried along.
+    pub fn resource(contents: ResourceContents) -> Self {
+        Self::plain(types::Content::Resource(contents))
+    }
+
+    /// A pointer to a resource.
+    pub fn resource_link(link: ResourceLink) -> Self {
+        Self::plain(types::Content::ResourceLink(link))
+    }
+
     fn plain(body: types::Content) -> Self {
         Self(ContentBlock { body, extra: None })
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::bindings::base::tenon::plugin::types::CallContext;
 use crate::imports::notify;
+use crate::{Error, Failure};
 
 /// The call at hand. A parameter of type `&Context` receives it.
 ///
@@ -75,8 +76,8 @@ impl Context {
     }
 
     /// How much time was left when the call was handed over.
-    pub fn deadline(&self) -> Option<Duration> {
-        self.0.context.deadline.map(Duration::from_millis)
+    pub fn time_left(&self) -> Option<Duration> {
+        self.0.context.time_left.map(Duration::from_millis)
     }
 
     /// Tells whoever waits how far the call has come.
@@ -121,6 +122,17 @@ impl Context {
             Poll::Pending
         })
         .await
+    }
+
+    /// Awaits what serves the call, and says what the caller gets of it.
+    pub(crate) async fn serve<T>(
+        &self,
+        served: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Error> {
+        match self.until_cancelled(served).await {
+            Some(outcome) => outcome.map_err(Failure::into_error),
+            None => Err(Error::cancelled("the caller gave up")),
+        }
     }
 
     /// Asks for the call to end.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::bindings::eval_handler::exports::tenon::plugin::eval_handler as wit;
-use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
+use crate::bindings::evals::exports::tenon::plugin::evals as wit;
+use crate::bindings::evals::exports::tenon::plugin::evals::EvalDefinition;
 use crate::{Context, Failure};
 pub use wit::{Evaluation, Finding, Verdict};
 

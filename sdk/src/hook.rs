@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::base::tenon::plugin::types::Error;
-pub use crate::bindings::base::tenon::plugin::types::HookPoint;
-use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler as wit;
+use crate::bindings::hooks::exports::tenon::plugin::hooks as wit;
+pub use crate::bindings::hooks::exports::tenon::plugin::hooks::{HookMode, HookRegistration};
 use crate::{Context, Failure};
 
 /// The contexts of the well-known points, as types: a handler takes the one of its point.
@@ -43,15 +43,22 @@ pub enum Outcome<C = serde_json::Value> {
     note = "write `#[hook(before_plan)]` above its function, with the points to handle"
 )]
 pub trait Hook {
-    /// The points it subscribes to.
-    fn points() -> Vec<HookPoint>;
+    /// The names of the points at which it is called: `before-plan`, or one of a host's own such as
+    /// `acme:before-deploy`.
+    const POINTS: &'static [&'static str];
+
+    /// Handlers of a greater priority are called earlier.
+    const PRIORITY: i32;
+
+    /// Whether the host records its outcome and does not honour it.
+    const AUDIT: bool;
 
     /// Handles an event whose context is JSON.
     fn handle(
-        point: &HookPoint,
+        point: &str,
         context: &str,
         call: Context,
-    ) -> impl Future<Output = Result<wit::Outcome, Failure>>;
+    ) -> impl Future<Output = Result<wit::HookOutcome, Failure>>;
 }
 
 /// What a handler's function may return: an outcome, alone or in a result.
@@ -89,11 +96,11 @@ pub fn parse<C: DeserializeOwned>(context: &str) -> Result<C, Error> {
 
 /// Writes a decision down.
 #[doc(hidden)]
-pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::Outcome, Failure> {
+pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::HookOutcome, Failure> {
     Ok(match outcome {
-        Outcome::Continue => wit::Outcome::Continue,
-        Outcome::Replace(context) => wit::Outcome::Replace(serde_json::to_string(&context)?),
-        Outcome::Veto(reason) => wit::Outcome::Veto(reason),
+        Outcome::Continue => wit::HookOutcome::Continue,
+        Outcome::Replace(context) => wit::HookOutcome::Replace(serde_json::to_string(&context)?),
+        Outcome::Veto(reason) => wit::HookOutcome::Veto(reason),
     })
 }
 
@@ -119,18 +126,20 @@ macro_rules! well_known {
 }
 
 well_known!(
-    BeforePlan = "before_plan",
-    AfterPlan = "after_plan",
-    BeforeExecute = "before_execute",
-    AfterExecute = "after_execute",
-    BeforeEvaluate = "before_evaluate",
-    AfterEvaluate = "after_evaluate",
-    OnLearning = "on_learning",
-    OnPattern = "on_pattern",
-    MessageReceived = "message_received",
-    MessageSending = "message_sending",
-    BeforeToolCall = "before_tool_call",
-    AfterToolCall = "after_tool_call",
+    BeforePlan = "before-plan",
+    AfterPlan = "after-plan",
+    BeforeExecute = "before-execute",
+    AfterExecute = "after-execute",
+    BeforeEvaluate = "before-evaluate",
+    AfterEvaluate = "after-evaluate",
+    OnLearning = "on-learning",
+    OnPattern = "on-pattern",
+    MessageReceived = "message-received",
+    MessageSending = "message-sending",
+    BeforeCompletion = "before-completion",
+    AfterCompletion = "after-completion",
+    BeforeToolCall = "before-tool-call",
+    AfterToolCall = "after-tool-call",
 );
 
 /// Whether a context may be that of a handler of these points: that of a well-known point is of no
@@ -170,16 +179,70 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
+/// What a handler is registered as.
+#[doc(hidden)]
+pub fn registrations<H: Hook>() -> Vec<HookRegistration> {
+    let mode = if H::AUDIT { HookMode::Audit } else { HookMode::Enforce };
+    let registration =
+        |point: &&str| HookRegistration { point: point.to_string(), mode, priority: H::PRIORITY };
+    H::POINTS.iter().map(registration).collect()
+}
+
+/// The registrations of all handlers, one for each point. Of several handlers the greatest priority counts.
+#[doc(hidden)]
+pub fn joined(all: impl IntoIterator<Item = HookRegistration>) -> Vec<HookRegistration> {
+    let mut joined: Vec<HookRegistration> = Vec::new();
+    for registration in all {
+        match joined.iter_mut().find(|known| known.point == registration.point) {
+            Some(known) => known.priority = known.priority.max(registration.priority),
+            None => joined.push(registration),
+        }
+    }
+    joined
+}
+
+/// Whether two handlers of one plugin may be called at the same point and are of one mode there, or are called at
+/// no point both.
+#[doc(hidden)]
+pub const fn agree(one: &[&str], audited: bool, other: &[&str], other_audited: bool) -> bool {
+    let mut i = 0;
+    while i < one.len() {
+        if is_among(one[i], other) {
+            return audited == other_audited;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Whether a text is the name of a point of a host's own: a prefix, a colon and the rest.
+#[doc(hidden)]
+pub const fn is_prefixed(name: &str) -> bool {
+    let name = name.as_bytes();
+    let mut i = 0;
+    while i < name.len() {
+        if name[i] == b':' {
+            return i > 0 && i + 1 < name.len();
+        }
+        i += 1;
+    }
+    false
+}
+
 /// Folds the decision of one handler into those before it, for a plugin with several handlers at a
 /// point. The first veto ends the chain.
 #[doc(hidden)]
-pub fn fold(context: &mut String, so_far: wit::Outcome, next: wit::Outcome) -> wit::Outcome {
+pub fn fold(
+    context: &mut String,
+    so_far: wit::HookOutcome,
+    next: wit::HookOutcome,
+) -> wit::HookOutcome {
     match (so_far, next) {
-        (_, wit::Outcome::Veto(reason)) => wit::Outcome::Veto(reason),
-        (_, wit::Outcome::Replace(json)) => {
+        (_, wit::HookOutcome::Veto(reason)) => wit::HookOutcome::Veto(reason),
+        (_, wit::HookOutcome::Replace(json)) => {
             context.clone_from(&json);
-            wit::Outcome::Replace(json)
+            wit::HookOutcome::Replace(json)
         }
-        (so_far, wit::Outcome::Continue) => so_far,
+        (so_far, wit::HookOutcome::Continue) => so_far,
     }
 }

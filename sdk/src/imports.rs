@@ -3,9 +3,11 @@
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) use crate::bindings::base::tenon::plugin::{
-    config, inference, log, notify, secrets, services, tools,
+    config, host_tools, inference, log, memory, messaging, notify, secrets, user,
 };
+#[cfg(target_arch = "wasm32")]
+pub(crate) use crate::state::component as keyvalue;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::imports::{
-    config, inference, log, notify, secrets, services, tools,
+    config, host_tools, inference, keyvalue, log, memory, messaging, notify, secrets, user,
 };

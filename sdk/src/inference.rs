@@ -16,7 +16,7 @@ use crate::imports::inference;
 ///
 /// # Errors
 ///
-/// [`Error::Denied`] for a model that is not granted, and those of the provider.
+/// [`ErrorCode::Denied`](crate::ErrorCode::Denied) for a model that is not granted, and those of the provider.
 pub async fn complete(request: CompletionRequest) -> Result<Completion, Error> {
     inference::complete(request).await
 }

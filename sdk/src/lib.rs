@@ -20,8 +20,19 @@
 //! ```
 //!
 //! Its name, its doc comment and the types of its parameters become the tool's name, description and
-//! JSON Schema. [`hook`](macro@hook) and [`eval`](macro@eval) work alike; language-model providers
-//! implement [`provider::Provider`].
+//! JSON Schema. All that a plugin contributes is written alike, and listed in [`plugin!`]:
+//!
+//! | part | what | written as |
+//! |---|---|---|
+//! | `tools: […]` | functions that a model calls | [`#[tool]`](macro@tool) |
+//! | `hooks: […]` | a say at the points of a host's work | [`#[hook(before_plan)]`](macro@hook) |
+//! | `evals: […]` | strategies that judge outputs | [`#[eval]`](macro@eval) |
+//! | `resources: […]` | things to read, by their URIs | [`#[resource("notes://{name}")]`](macro@resource) |
+//! | `subscriptions: […]` | those of the resources that tell of their changes | [`notify::resource_updated`] |
+//! | `prompts: […]` | messages that a user chooses | [`#[prompt]`](macro@prompt) |
+//! | `completions: […]` | those of the resources and prompts that suggest values | [`#[complete(…)]`](mod@completion) at a parameter |
+//! | `provider: …` | language models | [`provider::Provider`] |
+//! | `streaming_provider: …` | language models that stream | [`provider::StreamingProvider`] |
 //!
 //! The function stays a plain function, and tests call it natively: `testing::Host` is a host that a
 //! test scripts.
@@ -50,7 +61,7 @@
 //! ```
 //!
 //! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config). A
-//! plugin that asks for one shared instance keeps things between calls with [`state`](mod@state).
+//! plugin that asks for one shared instance keeps things in memory with [`instance`](mod@instance).
 //!
 //! # Small components
 //!
@@ -76,46 +87,64 @@
 //!
 //! | what | how | requested as |
 //! |---|---|---|
-//! | its configuration, the log, progress | [`config`](mod@config), [`log`](mod@log), [`Context`] | - |
+//! | its configuration, the log, progress, news | [`config`](mod@config), [`log`](mod@log), [`Context`], [`notify`] | - |
 //! | files | [`std::fs`], with absolute paths | `filesystem = ["read:~/notes/**"]` |
 //! | variables of the environment | [`std::env::var`] | `environment = ["LANG"]` |
 //! | HTTP | `wasi:http`, see below | `network = ["https://api.example.com/*"]` |
 //! | secrets | [`secrets`] | `secrets = ["api-key"]` |
-//! | other tools | [`tools`] | `tools = ["text_tools__*"]` |
+//! | other tools | [`host_tools`] | `tools = ["text_tools__*"]` |
 //! | language models | [`inference`] | `providers = ["a-model"]` |
-//! | messages and memory | [`services`] | `services = ["send-message", "search-memory"]` |
+//! | messages | [`messaging`] | `messaging = ["*"]` |
+//! | the host's memory | [`memory`] | `memory = ["search"]` |
+//! | what it keeps between calls | [`state`](mod@state) | `state = ["project"]` |
+//! | the user | [`user`] | `user = ["ask"]` |
 //!
 //! The clock and randomness of `std` are there for every plugin; sockets, threads and processes for
-//! none. What is not granted fails with an ordinary [`std::io::Error`] or with [`Error::Denied`].
+//! none. What is not granted fails with an ordinary [`std::io::Error`] or with [`ErrorCode::Denied`].
 //!
 //! `std` has no HTTP. The crate `wasip3` has `wasi:http` itself, whose functions are async, so that
 //! other calls of the instance go on. Crates over WASI 0.2 such as `waki` and `wstd` have more
 //! comfort and work as well, but the instance waits as a whole while they do.
 
+// The attributes write paths of the crate's users, and tests of this crate have some.
+#[cfg(test)]
+extern crate self as tenon_sdk;
+
+mod argument;
 pub mod bindings;
+pub mod completion;
 pub mod config;
 mod content;
 mod context;
 mod error;
 pub mod eval;
 pub mod hook;
+pub mod host_tools;
 mod imports;
 pub mod inference;
+pub mod instance;
 pub mod log;
+pub mod memory;
+pub mod messaging;
+pub mod notify;
+mod page;
+pub mod prompt;
 pub mod provider;
+pub mod resource;
 mod schema;
 pub mod secrets;
-pub mod services;
 pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod tool;
-pub mod tools;
+pub mod user;
 
+pub use argument::Arguments;
 pub use content::{Content, Json, ToolResult};
 pub use context::Context;
-pub use error::{Error, Failure, Result, Unavailability};
-pub use tenon_sdk_macros::{eval, hook, plugin, tool};
+pub use error::{Error, ErrorCode, Failure, Result};
+pub use resource::{ResourceContents, ResourceLink};
+pub use tenon_sdk_macros::{eval, hook, plugin, prompt, resource, tool};
 
 pub use schemars::{self, JsonSchema};
 pub use serde::{self, Deserialize, Serialize};
@@ -124,10 +153,11 @@ pub use serde_json::{self, Value, json};
 /// What the macros' expansions refer to. Not part of the interface.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::argument::{list, optional, required};
     pub use crate::bindings;
     pub use crate::bindings::base::tenon::plugin::types;
-    pub use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler::Outcome;
-    pub use crate::bindings::plugin::exports::tenon::plugin::plugin::EvalDefinition;
+    pub use crate::bindings::evals::exports::tenon::plugin::evals::EvalDefinition;
+    pub use crate::bindings::hooks::exports::tenon::plugin::hooks::HookOutcome;
     pub use crate::context::cancel;
     pub use crate::error::{parse_arguments, unknown};
     pub use crate::hook::{WellKnownPoint, WellKnownPointFallback, fits, is_among};

@@ -61,11 +61,11 @@ impl CompletionRequest {
             messages: vec![Message::text(Role::User, prompt)],
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
-            limits: Sampling {
+            sampling: SamplingOptions {
                 max_tokens: None,
                 temperature: None,
                 top_p: None,
-                stop: Vec::new(),
+                stop_sequences: Vec::new(),
                 seed: None,
             },
             response_schema: None,
@@ -150,7 +150,7 @@ impl Deltas {
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`] when nobody reads any more.
+    /// [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled) when nobody reads any more.
     pub async fn write(&mut self, delta: Delta) -> Result<(), Error> {
         let is_gone = match &mut self.0 {
             Sink::Host(writer) => writer.write_one(delta).await.is_some(),
@@ -166,7 +166,7 @@ impl Deltas {
         };
         match is_gone {
             false => Ok(()),
-            true => Err(Error::Cancelled("the reader is gone".into())),
+            true => Err(Error::cancelled("the reader is gone")),
         }
     }
 
@@ -190,7 +190,7 @@ pub fn serve<P: StreamingProvider>(
 ) -> Result<Answer, Error> {
     P::check(&request).map_err(Failure::into_error)?;
     let (writer, reader) = wit_stream::new();
-    let (end, ended) = wit_future::new(|| Err(Error::Failed("the provider gave up".into())));
+    let (end, ended) = wit_future::new(|| Err(Error::failed("the provider gave up")));
     wit_bindgen::spawn_local(async move {
         let summary = P::stream(request, context, Deltas(Sink::Host(writer))).await;
         // A host that no longer wants the summary has dropped its end.

@@ -7,7 +7,7 @@ use crate::imports::secrets;
 ///
 /// # Errors
 ///
-/// [`Error::Denied`] for one that is not granted, [`Error::NotFound`] for one that nobody has set.
+/// [`ErrorCode::Denied`](crate::ErrorCode::Denied) for one that is not granted, [`ErrorCode::NotFound`](crate::ErrorCode::NotFound) for one that nobody has set.
 pub fn get(name: &str) -> Result<String, Error> {
     secrets::get(name)
 }

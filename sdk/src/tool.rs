@@ -48,7 +48,7 @@ pub const fn check_argument<T: Argument>() {}
 #[doc(hidden)]
 pub async fn serve<T: Tool>(arguments: String, context: Context) -> Result<ToolResult, Error> {
     let served = context.until_cancelled(T::call(arguments, context.clone())).await;
-    answered(served.ok_or_else(|| Error::Cancelled("the caller gave up".into()))?)
+    answered(served.ok_or_else(|| Error::cancelled("the caller gave up"))?)
 }
 
 /// What the caller gets of what the tool's function came to.

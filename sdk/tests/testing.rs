@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
-use tenon_sdk::hook::{HookPoint, Outcome, context::MessageSending};
+use tenon_sdk::hook::{Outcome, context::MessageSending};
 use tenon_sdk::inference::{self, CompletionRequest};
 use tenon_sdk::log::Level;
+use tenon_sdk::memory::{self, MemoryEntry};
+use tenon_sdk::messaging::{self, OutgoingMessage};
 use tenon_sdk::provider::{
     Completion, CompletionSummary, Delta, Deltas, ModelInfo, Part, Provider, StopReason,
     StreamingProvider, TokenUsage,
 };
-use tenon_sdk::services::{self, Memory, OutgoingMessage};
+use tenon_sdk::state::Scope;
 use tenon_sdk::testing::Host;
+use tenon_sdk::user::{Answer, UrlAnswer};
 use tenon_sdk::{
-    Context, Error, Failure, Result, Value, config, eval, hook, json, log, plugin, secrets, state,
-    tool, tools,
+    Context, Deserialize, Error, ErrorCode, Failure, JsonSchema, Result, Value, config, eval, hook,
+    host_tools, instance, json, log, plugin, secrets, state, tool, user,
 };
 
 plugin!(tools: [ask_everybody, patient, r#type], hooks: [sign], evals: [nonempty], streaming_provider: Words);
@@ -28,15 +31,15 @@ async fn ask_everybody(whom: String, context: &Context) -> Result<String> {
         "config" => config::get("key")?.unwrap_or_default(),
         "all" => config::all::<Value>()?.to_string(),
         "secret" => secrets::get("key")?,
-        "tool" => tools::call("slug", json!({ "text": "A b" })).await?.plain_text(),
-        "tools" => tools::list().await?.into_iter().map(|tool| tool.name).collect(),
+        "tool" => host_tools::call("slug", json!({ "text": "A b" })).await?.plain_text(),
+        "tools" => host_tools::list().await?.into_iter().map(|tool| tool.name).collect(),
         "model" => inference::complete(CompletionRequest::new("m", "hi")).await?.plain_text(),
         "message" => {
-            services::send_message(OutgoingMessage::to_channel("ops", "hi")).await?;
+            messaging::send(OutgoingMessage::to_channel("ops", "hi")).await?;
             "sent".into()
         }
         "memory" => {
-            let found = services::search_memory("tea", 1).await?;
+            let found = memory::search("tea", 1).await?;
             found.into_iter().map(|memory| memory.text).collect()
         }
         "caller" => format!(
@@ -44,7 +47,7 @@ async fn ask_everybody(whom: String, context: &Context) -> Result<String> {
             context.call_id(),
             context.agent_id(),
             context.session_id(),
-            context.deadline()
+            context.time_left()
         ),
         other => return Err(Failure::message(format!("nobody is called {other}"))),
     })
@@ -62,7 +65,7 @@ async fn patient(until_cancelled: bool, context: &Context) -> String {
     if until_cancelled {
         context.cancelled().await;
     }
-    state::with(|calls: &mut u32| {
+    instance::with(|calls: &mut u32| {
         *calls += 1;
         calls.to_string()
     })
@@ -111,7 +114,7 @@ impl StreamingProvider for Words {
     fn check(request: &CompletionRequest) -> Result<()> {
         match request.model.as_str() {
             "words" => Ok(()),
-            other => Err(Error::NotFound(other.into()).into()),
+            other => Err(Error::not_found(other).into()),
         }
     }
 
@@ -145,7 +148,7 @@ fn generous() -> Host {
         .model("m", |request: CompletionRequest| format!("{} said", request.model))
         .messaging(|_| Ok(()))
         .memory(|query, _| {
-            let memory = |n| Memory { text: format!("{query} {n}"), score: 1.0, source: None };
+            let memory = |n| MemoryEntry { text: format!("{query} {n}"), score: 1.0, source: None };
             (0..3).map(memory).collect()
         })
 }
@@ -172,8 +175,8 @@ fn what_is_not_scripted_is_not_granted() {
     let check = |whom: &str, method: &str| match Host::new()
         .call_tool::<ask_everybody>(json!({ "whom": whom }))
     {
-        Err(Error::Denied(words)) => {
-            assert!(words.contains(&format!("`Host::{method}`")), "{words}");
+        Err(Error { code: ErrorCode::Denied, message, .. }) => {
+            assert!(message.contains(&format!("`Host::{method}`")), "{message}");
         }
         other => panic!("{whom}: {other:?}"),
     };
@@ -189,12 +192,12 @@ fn what_is_not_scripted_is_not_granted() {
     }
     let unset = Host::new().unset_secret("key");
     let result = unset.call_tool::<ask_everybody>(json!({ "whom": "secret" }));
-    assert!(matches!(result, Err(Error::NotFound(_))), "{result:?}");
+    assert!(matches!(result, Err(Error { code: ErrorCode::NotFound, .. })), "{result:?}");
 }
 
 #[test]
 fn a_host_shows_what_the_plugin_did() {
-    let host = generous().agent("a").session("s").deadline(Duration::from_secs(2));
+    let host = generous().agent("a").session("s").time_left(Duration::from_secs(2));
     host.run(ask_everybody("message".into(), &host.context())).unwrap();
     let [logged] = &host.logged()[..] else { panic!("{host:?}") };
     assert_eq!((logged.level, logged.message.as_str()), (Level::Info, "asking"));
@@ -210,7 +213,7 @@ fn a_host_shows_what_the_plugin_did() {
 fn arguments_that_do_not_fit_are_refused_and_failures_are_shown_to_the_model() {
     let host = Host::new();
     let refused = host.call_tool::<ask_everybody>(json!({ "whom": 3 }));
-    assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error { code: ErrorCode::InvalidInput, .. })), "{refused:?}");
     let failed = host.call_tool::<ask_everybody>(json!({ "whom": "me" })).unwrap();
     assert!(failed.is_error);
     assert_eq!(failed.plain_text(), "nobody is called me");
@@ -219,13 +222,13 @@ fn arguments_that_do_not_fit_are_refused_and_failures_are_shown_to_the_model() {
 #[test]
 fn hooks_are_handled_at_their_points() {
     let host = Host::new();
-    let handle = |context| host.handle::<sign>(HookPoint::MessageSending, context).unwrap();
+    let handle = |context| host.handle::<sign>("message-sending", context).unwrap();
     assert_eq!(handle(json!({})), Outcome::Continue);
     assert_eq!(handle(json!({ "message": "" })), Outcome::Veto("an empty message".into()));
     let signed = json!({ "message": "hi - signed", "more": 1 });
     assert_eq!(handle(json!({ "message": "hi", "more": 1 })), Outcome::Replace(signed));
-    let elsewhere = host.handle::<sign>(HookPoint::BeforePlan, json!({}));
-    assert!(matches!(elsewhere, Err(Error::NotFound(_))), "{elsewhere:?}");
+    let elsewhere = host.handle::<sign>("before-plan", json!({}));
+    assert!(matches!(elsewhere, Err(Error { code: ErrorCode::NotFound, .. })), "{elsewhere:?}");
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn strategies_score_from_zero_to_one() {
     let judge = |output| host.evaluate::<nonempty>(json!({ "output": output }), json!({}));
     assert_eq!(judge("x").unwrap().score, 1.0);
     assert_eq!(judge("").unwrap().score, 0.0);
-    assert!(matches!(judge("much"), Err(Error::Failed(_))));
+    assert!(matches!(judge("much"), Err(Error { code: ErrorCode::Failed, .. })));
 }
 
 #[test]
@@ -248,9 +251,9 @@ fn providers_answer_whole_and_piece_by_piece() {
     assert_eq!(streamed.end.unwrap().usage.output, 2);
     let cut = host.stream_at_most::<Words>(request(), 1).unwrap();
     assert_eq!(cut.deltas.len(), 1);
-    assert!(matches!(cut.end, Err(Error::Cancelled(_))));
+    assert!(matches!(cut.end, Err(Error { code: ErrorCode::Cancelled, .. })));
     let unknown = host.stream::<Words>(CompletionRequest::new("other", "x"));
-    assert!(matches!(unknown, Err(Error::NotFound(_))));
+    assert!(matches!(unknown, Err(Error { code: ErrorCode::NotFound, .. })));
 }
 
 #[test]
@@ -317,4 +320,78 @@ fn a_name_that_is_a_word_of_rusts_is_a_name() {
     assert_eq!(<r#type as tool::Tool>::NAME, "type");
     let schema = <r#type as tool::Tool>::definition().input_schema;
     assert!(schema.contains("\"in\""), "{schema}");
+}
+
+/// Keeps what it is told.
+#[tool]
+async fn keep(key: String, value: Value) -> Result<String> {
+    state::set(&key, &value)?;
+    let list = state::bucket(Scope::User).update("list", |list: Option<Vec<Value>>| {
+        let mut list = list.unwrap_or_default();
+        list.push(value.clone());
+        list
+    })?;
+    Ok(format!("{} of {}", list.len(), state::increment("count", 2)?))
+}
+
+#[test]
+fn what_a_plugin_keeps_survives_its_instance() {
+    let host = Host::new().state(Scope::Session).state(Scope::User);
+    let keep = |key: &str| host.call_tool::<keep>(json!({ "key": key, "value": { "n": 1 } }));
+    assert_eq!(keep("a").unwrap().plain_text(), "1 of 2");
+    host.restart();
+    assert_eq!(keep("b").unwrap().plain_text(), "2 of 4");
+    host.run(async {
+        assert_eq!(state::keys().unwrap(), ["a", "b", "count"]);
+        assert_eq!(state::get::<Value>("a").unwrap(), Some(json!({ "n": 1 })));
+        assert_eq!(state::get::<Value>("c").unwrap(), None);
+        assert!(state::get::<u8>("a").unwrap_err().message.contains("\"a\""));
+        state::delete("a").unwrap();
+        assert!(!state::Bucket::default().contains("a").unwrap());
+        let refused = state::bucket(Scope::Project).get::<Value>("a").unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Denied);
+        assert!(refused.message.contains("`state = [\"project\"]`"), "{}", refused.message);
+    });
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(crate = "tenon_sdk::serde")]
+#[schemars(crate = "tenon_sdk::schemars")]
+struct Trip {
+    city: String,
+    nights: u8,
+}
+
+/// Books a trip.
+#[tool]
+async fn book() -> Result<String> {
+    Ok(match user::ask::<Trip>("Where to?").await? {
+        Answer::Accepted(Trip { city, nights }) => format!("{nights} nights in {city}"),
+        Answer::Declined | Answer::Cancelled => "nothing".into(),
+    })
+}
+
+#[test]
+fn a_user_who_is_asked_answers_by_the_schema() {
+    let host = Host::new().user(|message, schema| {
+        assert_eq!(
+            (message, &schema["properties"]["city"]["type"]),
+            ("Where to?", &json!("string"))
+        );
+        Answer::Accepted(json!({ "city": "Ulm", "nights": 2 }))
+    });
+    assert_eq!(host.call_tool::<book>(json!({})).unwrap().plain_text(), "2 nights in Ulm");
+    let host = Host::new().user(|_, _| Answer::Declined);
+    assert_eq!(host.call_tool::<book>(json!({})).unwrap().plain_text(), "nothing");
+    let host = Host::new().user(|_, _| Answer::Accepted(json!({ "city": 3 })));
+    let wrong = host.call_tool::<book>(json!({})).unwrap_err();
+    assert!(wrong.message.contains("is not what was asked"), "{wrong:?}");
+    let refused = Host::new().call_tool::<book>(json!({})).unwrap_err();
+    assert!(refused.message.contains("`user = [\"ask\"]`"), "{refused:?}");
+    let host = Host::new().pages(|page| match page.url.as_str() {
+        "https://a.example" => UrlAnswer::Accepted,
+        _ => UrlAnswer::Cancelled,
+    });
+    let answer = host.run(user::ask_url("sign in", "https://a.example"));
+    assert_eq!(answer.unwrap(), UrlAnswer::Accepted);
 }

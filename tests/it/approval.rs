@@ -451,7 +451,7 @@ fn what_is_imported_requested_and_granted_is_compared() {
       environment: granted
         granted   LANG
         requested TZ
-    limits: memory_mib 256, table_elements 100000, instances 64, cpu 10s, wall 30s, transfer_mib 64, download_mib 64, output_kib 1024, host_calls 1000000, log_rate 100
+    limits: memory_mib 256, table_elements 100000, instances 64, cpu 10s, wall 30s, transfer_mib 64, download_mib 64, output_kib 1024, host_calls 1000000, log_rate 100, state_mib 10, sessions 100, session_idle 30m
     "#);
     let by_file = project.tenon(&["--json", "inspect", "own/e/escape.wasm"]);
     assert_eq!(parsed(&by_file)["capabilities"][1]["verdict"], "not-used");
@@ -481,9 +481,9 @@ fn what_is_imported_requested_and_granted_is_compared() {
     assert!(doctor.contains("fix: its plugin.toml requests it, and less was granted"), "{doctor}");
     run(&project, &["approve", "e", "--yes", "--all-requested"], 0);
     let said = run(&project, &["inspect", "e"], 0);
-    assert!(said.contains("services: under-declared: imported and not requested"), "{said}");
+    assert!(said.contains("messaging: under-declared: imported and not requested"), "{said}");
     let doctor = run(&project, &["doctor"], 1);
-    assert!(doctor.contains("capability `services` is not granted"), "{doctor}");
+    assert!(doctor.contains("capability `messaging` is not granted"), "{doctor}");
 }
 
 /// Somebody who writes to a file while it is looked at, and approves.
@@ -544,6 +544,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                         file: Some("code".into()),
                         code: Digest::of(code),
                         manifest: Digest::of(&manifest),
+                        skills: None,
                     };
                     let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
                     lock.write(&project.path("tenon.lock")).unwrap();

@@ -61,7 +61,7 @@ fn what_cannot_be_made_is_refused_and_nothing_is_written() {
 #[test]
 fn scripts_of_every_world_work_at_once() {
     let project = empty();
-    for world in ["tool", "hook", "eval"] {
+    for world in ["tool", "hook", "eval", "resource", "prompt"] {
         let name = format!("my-{world}");
         run(&project, &project.path(""), &["new", &name, "--lang", "rhai", "--world", world], 0);
         let folder = project.path(&name);
@@ -96,7 +96,7 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates");
     let _ = fs::remove_dir_all(&root);
     fs::create_dir_all(&root).unwrap();
-    for world in ["tool", "hook", "provider", "eval"] {
+    for world in ["tool", "hook", "provider", "eval", "resource", "prompt"] {
         let name = format!("rust-{world}");
         run(&project, &root, &["new", &name, "--world", world], 0);
         let folder = root.join(&name);
@@ -116,6 +116,12 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
 
         let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
         assert!(said.contains("nothing is wrong with it"), "{said}");
+        let named = match world {
+            "resource" => "resource templates: planets://{number}\n",
+            "prompt" => "prompts: explain\n",
+            _ => "",
+        };
+        assert!(said.contains(named), "{said}");
         let inspected = run(&project, &folder, &["--json", "inspect", &name], 0);
         let inspected = parsed(&inspected);
         assert_eq!(inspected["worlds"], json!([world]));
@@ -125,7 +131,7 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
     }
     let wit = stdout(&run(&project, &root, &["inspect", "--wit", "rust-tool/rust-tool.wasm"], 0));
     assert!(wit.contains("/// rust-tool 0.1.0: Greets people\n"), "{wit}");
-    assert!(wit.contains("`tenon:plugin/tool-handler@0.1.0`: Tools: functions that"), "{wit}");
+    assert!(wit.contains("`tenon:plugin/tools@0.2.0`: Tools: functions that"), "{wit}");
 }
 
 #[test]
@@ -212,6 +218,39 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
     let said = stdout(&run(&project, &folder, &["check"], 1));
     assert!(said.contains("s.rhai:2"), "{said}");
     assert!(stderr(&run(&project, &folder, &["build"], 1)).contains("s.rhai:2"));
+}
+
+#[test]
+fn a_check_names_what_a_plugin_registers_and_lists() {
+    let project = empty();
+    let folder = project.path("");
+    let manifest = "plugin = { id = \"s\", version = \"0.1.0\", description = \"d\" }\n\
+                    runtime = { kind = \"rhai\", path = \"s.rhai\" }\n";
+    project.write("plugin.toml", manifest);
+    let script = |list: &str| {
+        format!(
+            r#"tool(#{{ name: "t", description: "d" }}, |a| 1);
+            fn BeforePlan(context) {{}}
+            resource(#{{ uri: "notes://help", name: "help" }}, |v| "Read.");
+            resource(#{{ uri: "notes://{{name}}", name: "note", list: || {list} }}, |v| v.name);
+            prompt(#{{ name: "sum", description: "d" }}, |a| "Sum up.");
+            prompt(#{{ name: "ask", description: "d" }}, |a| "Ask.");"#
+        )
+    };
+    let check = |list: &str, code: i32| {
+        project.write("s.rhai", script(list));
+        stdout(&run(&project, &folder, &["check", "--register"], code))
+    };
+    let listed = "[#{ uri: \"notes://a\", name: \"a\" }]";
+    let mut said = check(listed, 0);
+    let checked = parsed(&run(&project, &folder, &["--json", "check", "--register"], 0));
+    said += &serde_json::to_string_pretty(&checked["registered"]).unwrap();
+    said += "\n";
+    said += &check("throw \"no notes today\"", 1);
+    // What it requests is not granted here, which is no fault of its own.
+    project.write("plugin.toml", format!("{manifest}capabilities.state = [\"user\"]"));
+    said += &check("state.keys().map(|key| #{ uri: \"notes://\" + key, name: key })", 0);
+    insta::assert_snapshot!(said);
 }
 
 #[test]

@@ -63,17 +63,17 @@ async fn what_is_not_webassembly_says_so() {
 #[tokio::test]
 async fn a_component_without_our_exports_is_no_plugin() {
     let component = wat("(component)");
-    check("wasm = [GOOD, \"bad.wasm\"]", &[("bad.wasm", &component)], "it does not export tenon:plugin/plugin@0.1.0, so it is not a plugin / export a world of the package tenon:plugin").await;
+    check("wasm = [GOOD, \"bad.wasm\"]", &[("bad.wasm", &component)], "it does not export tenon:plugin/lifecycle@0.2.0, so it is not a plugin / export a world of the package tenon:plugin").await;
 }
 
 #[tokio::test]
 async fn a_component_for_another_version_names_both() {
     let component =
-        wat("(component (instance $i) (export \"tenon:plugin/plugin@0.9.0\" (instance $i)))");
+        wat("(component (instance $i) (export \"tenon:plugin/lifecycle@0.9.0\" (instance $i)))");
     check(
         "wasm = [GOOD, \"bad.wasm\"]",
         &[("bad.wasm", &component)],
-        "it was built for tenon:plugin@0.9.0, and this host speaks tenon:plugin@0.1.0",
+        "it was built for tenon:plugin@0.9.0, and this host speaks tenon:plugin@0.2.0",
     )
     .await;
 }
@@ -81,11 +81,11 @@ async fn a_component_for_another_version_names_both() {
 #[tokio::test]
 async fn a_component_of_another_shape_says_what_is_missing() {
     let component =
-        wat("(component (instance $i) (export \"tenon:plugin/plugin@0.1.0\" (instance $i)))");
+        wat("(component (instance $i) (export \"tenon:plugin/lifecycle@0.2.0\" (instance $i)))");
     check(
         "wasm = [GOOD, \"bad.wasm\"]",
         &[("bad.wasm", &component)],
-        "does not have export `register`",
+        "does not have export `start`",
     )
     .await;
 }
@@ -94,11 +94,11 @@ async fn a_component_of_another_shape_says_what_is_missing() {
 async fn an_import_that_is_not_granted_names_its_capability_and_the_line_that_requests_it() {
     let component = wat(r#"(component
             (import "wasi:http/outgoing-handler@0.2.4" (instance (export "x" (func))))
-            (instance $i) (export "tenon:plugin/plugin@0.1.0" (instance $i)))"#);
+            (instance $i) (export "tenon:plugin/lifecycle@0.2.0" (instance $i)))"#);
     check("wasm = [GOOD, \"bad.wasm\"]", &[("bad.wasm", &component)], "it imports wasi:http/outgoing-handler@0.2.4, and the capability `network` is not granted / request it in plugin.toml with `network = [\"https://api.example.com/*\"]` under [capabilities]").await;
     let component = wat(r#"(component
             (import "acme:rocket/launch@1.0.0" (instance (export "x" (func))))
-            (instance $i) (export "tenon:plugin/plugin@0.1.0" (instance $i)))"#);
+            (instance $i) (export "tenon:plugin/lifecycle@0.2.0" (instance $i)))"#);
     check(
         "wasm = [GOOD, \"bad.wasm\"]",
         &[("bad.wasm", &component)],

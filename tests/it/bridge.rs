@@ -225,15 +225,25 @@ async fn no_process_is_left_after_a_shutdown() {
 
 #[test]
 fn the_bridge_can_reach_nothing_but_its_child() {
-    let allowed = ["stdio-child", "mcp-host", "log", "config", "notify", "types"];
+    let allowed = [
+        "stdio-child",
+        "mcp-server",
+        "log",
+        "config",
+        "notify",
+        "user",
+        "inference",
+        "model",
+        "types",
+    ];
     let imports = imports_of(tenon_host::testing::BRIDGE);
     for import in &imports {
-        let name = import.trim_start_matches("tenon:plugin/").split('@').next().unwrap();
+        let name = import.rsplit('/').next().unwrap().split('@').next().unwrap();
         assert!(allowed.contains(&name), "{import}");
     }
     assert_eq!(imports.len(), allowed.len(), "{imports:?}");
     assert!(
-        Capability::of_import("tenon:plugin/stdio-child@0.1.0")
+        Capability::of_import("tenon:bridge/stdio-child@0.2.0")
             .is_some_and(|capability| capability.availability == Eligibility::StdioBridge)
     );
 }
@@ -256,7 +266,7 @@ async fn a_component_that_asks_for_a_child_of_its_own_is_refused() {
     let detail = platform.plugins()[0].detail.clone().unwrap();
     assert!(
         detail.contains(
-            "tenon:plugin/stdio-child@0.1.0, and the capability `stdio-child` is not granted"
+            "tenon:bridge/stdio-child@0.2.0, and the capability `stdio-child` is not granted"
         ),
         "{detail}"
     );

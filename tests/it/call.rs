@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tenon_host::meta::OUTPUT_MISMATCH;
-use tenon_host::types::{
-    Error, HookDecision, HookPoint, ToolDefinition, ToolResult, Unavailability, mcp_json,
-};
+use tenon_host::types::{Error, HookDecision, HookPoint, ToolDefinition, ToolResult, mcp_json};
 use tenon_host::{Builtin, CallError};
 
 use crate::guests;
@@ -76,11 +74,8 @@ async fn flaky(
         let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
         async move {
             if number < 3 {
-                let message = "warming up".to_string();
-                return Err(Error::Unavailable(Unavailability {
-                    message,
-                    retry_after: Some(Duration::from_millis(1)),
-                }));
+                let wait = Some(Duration::from_millis(1));
+                return Err(Error::unavailable("warming up").retry_after(wait));
             }
             Ok(ToolResult::text(number.to_string()))
         }

@@ -604,7 +604,7 @@ fn inspect_shows_a_component_as_wit() {
     let wit = stdout(&project.tenon(&["inspect", "--wit", guests::REDACT]));
     let mut resolve = wit_parser::Resolve::default();
     resolve.push_source("redact.wit", &wit).expect("it is WIT");
-    assert!(wit.contains("export tenon:plugin/hook-handler@0.1.0;"), "{wit}");
+    assert!(wit.contains("export tenon:plugin/hooks@0.2.0;"), "{wit}");
     let as_json = parsed(&project.tenon(&["--json", "inspect", "--wit", guests::REDACT]));
     assert_eq!(as_json["wit"].as_str().map(str::trim_end), Some(wit.trim_end()));
     let output = project.tenon(&["inspect", "--wit", "s"]);
@@ -640,6 +640,9 @@ fn doctor_says_how_everything_fares() {
         "hooks",
         "evals",
         "providers",
+        "resources",
+        "resourceTemplates",
+        "prompts",
         "capabilities",
         "requested",
         "granted",
@@ -654,6 +657,73 @@ fn doctor_says_how_everything_fares() {
     keys.sort();
     expected.sort();
     assert_eq!(keys, expected);
+}
+
+/// A project with a component and a script that have resources and prompts.
+fn with_contributions() -> Project {
+    let project = Project::new("plugins.folders = [\"everything\", \"notes\"]");
+    let manifest = crate::everything::manifest("kind = \"wasm\", path = \"p.wasm\"");
+    project.write("everything/plugin.toml", manifest);
+    project.write("everything/p.wasm", std::fs::read(guests::EVERYTHING_RUST).unwrap());
+    project.write(
+        "notes/plugin.toml",
+        "plugin.id = \"notes\"\nruntime = { kind = \"rhai\", path = \"notes.rhai\" }",
+    );
+    project.write(
+        "notes/notes.rhai",
+        r#"resource(#{ uri: "notes://{name}", name: "note", list: || throw "no notes today",
+                     complete: #{ name: |typed| { let all = []; for i in 1..=150 { all.push(typed + i); } all } } },
+                    |v| v.name);
+           prompt(#{ name: "sum", description: "d", arguments: [
+               #{ name: "note", complete: ["one", "once", "two"] }, "length" ] }, |a| "Sum up.");"#,
+    );
+    let approved = project.tenon(&["approve", "--all", "--yes"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    project
+}
+
+#[test]
+fn doctor_names_resources_and_prompts() {
+    let project = with_contributions();
+    let mut said = stdout(&project.tenon(&["doctor"]));
+    said += &stdout(&project.tenon(&["doctor", "--verbose"]));
+    let rows = parsed(&project.tenon(&["--json", "doctor"]));
+    for row in rows.as_array().unwrap() {
+        let counts = ["plugin", "tools", "resources", "resourceTemplates", "prompts"];
+        let counts = counts.map(|count| format!("{count}: {}", row[count]));
+        said += &format!("{}\n", counts.join(", "));
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn arguments_are_completed() {
+    let project = with_contributions();
+    let check = |arguments: &[&str], code: i32| {
+        let output = project.tenon(arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        format!("$ {}\n{}{}", arguments.join(" "), stdout(&output), stderr(&output))
+    };
+    let of_prompt = ["prompts", "suggest", "notes", "sum", "note"];
+    let mut said = check(&of_prompt, 0);
+    said += &check(&[of_prompt.as_slice(), &["on", "--with", "length=short"]].concat(), 0);
+    said += &check(&[&["--json"], of_prompt.as_slice(), &["tw"]].concat(), 0);
+    said += &check(&["prompts", "suggest", "notes", "sum", "length", "x"], 0);
+    said += &check(&["prompts", "suggest", "notes", "sun", "note"], 2);
+    said += &check(&["prompts", "suggest", "notes", "sum", "lenght"], 2);
+    said += &check(&["prompts", "suggest", "notes", "sum", "note", "--with", "length"], 2);
+    let component = ["prompts", "suggest", "everything", "test_prompt_with_arguments", "arg1"];
+    said += &check(&[component.as_slice(), &["par"]].concat(), 0);
+    let template = "test://template/{id}/data";
+    said += &check(&["resources", "suggest", "everything", template, "id", "1"], 0);
+    said += &check(&["resources", "suggest", "notes", "notes://{nam}", "name", "1"], 2);
+    said += &check(&["resources", "suggest", "notes", "x:y", "name"], 2);
+    insta::assert_snapshot!(said);
+
+    let many = project.tenon(&["resources", "suggest", "notes", "notes://{name}", "name", "n"]);
+    assert_eq!(stdout(&many).lines().count(), 100);
+    assert!(stdout(&many).starts_with("n1\nn2\n"), "{}", stdout(&many));
+    assert_eq!(stderr(&many), "these are 100 of 150 values\n");
 }
 
 fn regex_of(text: &str) -> String {

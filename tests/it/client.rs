@@ -32,6 +32,33 @@ fn answered(project: &Project, answers: &Value, asked: Value) -> (Value, String)
     (parsed(&output), stderr(&output))
 }
 
+#[test]
+fn who_cannot_be_asked_is_refused_with_what_to_do() {
+    let project = Project::new("plugins.folders = [\"s\"]");
+    project.write(
+        "s/plugin.toml",
+        "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }\n\
+         capabilities = { user = [\"ask\", \"ask-url\"], providers = [\"default\"] }",
+    );
+    project.write(
+        "s/s.rhai",
+        r#"tool(#{ name: "form", description: "d" }, |a| ask("Who?", #{ name: #{ type: "string" } }));
+           tool(#{ name: "page", description: "d" }, |a| ask_url("Pay", "https://example.com"));
+           tool(#{ name: "model", description: "d" }, |a| complete(#{ prompt: "Say it" }));"#,
+    );
+    assert!(project.tenon(&["approve", "s", "--yes"]).status.success());
+    let check = |tool: &str, expected: &str| {
+        let output = project.tenon(&["call", &format!("s__{tool}"), "{}"]);
+        let said = [stdout(&output), stderr(&output)].concat();
+        assert!(said.contains(expected), "{tool}: {said}");
+    };
+    check("form", "who fills in forms; run it on a terminal, or answer with `--answers FILE`");
+    check("page", "who opens pages; run it on a terminal, without `--answers`");
+    check("model", "no default model; set `model` under [sampling] in the user's configuration");
+    project.write("tenon/config.toml", "sampling.model = \"m\"");
+    check("model", "no default model; run it on a terminal, or set `ask = false` under [sampling]");
+}
+
 // MCP.md: G4
 #[test]
 fn prepared_answers_are_given_with_the_defaults_of_the_form() {
@@ -106,7 +133,7 @@ fn on_a_terminal_the_user_fills_in_the_form() {
     };
     // The first name is too short.
     let said = call("y\nA\nAda\n\n2\n");
-    assert!(said.contains("server \"s\" asks: who are you?"), "{said}");
+    assert!(said.contains("plugin \"s\" asks: who are you?"), "{said}");
     assert!(said.contains("answer it? [y]es, [n]o, [c]ancel: "), "{said}");
     assert!(said.contains("Your \\u{1b}[31mname: "), "{said}");
     assert!(said.contains("it must have 2 or more characters: "), "{said}");
@@ -132,7 +159,7 @@ fn on_a_terminal_the_user_says_what_becomes_of_a_page() {
     for (typed, action) in [("y\n", "accept"), ("n\n", "decline"), ("x\nc\n", "cancel")] {
         let asked = arguments(json!([page]));
         let said = on_terminal(&project, &["call", "s__rude", &asked], typed).replace('\r', "");
-        assert!(said.contains("server \"s\" asks: sign in\n"), "{said}");
+        assert!(said.contains("plugin \"s\" asks: sign in\n"), "{said}");
         let shown = "it wants you to open https://example.com/\\u{202e}moc.live\n";
         assert!(said.contains(shown), "{said}");
         assert!(said.contains(&format!("[{{\"action\":\"{action}\"}}]")), "{said}");
@@ -179,7 +206,7 @@ fn a_model_that_the_user_configured_answers_servers() {
     assert_eq!(parsed(&output), json!([-32601]));
     let said = on_terminal(&project, &["call", "s__rude", &asked], "y\n");
     // All that is sent is shown, and how much is not.
-    for shown in ["server \"s\" asks the model echo:", "[system] be brief", "[user] one two three"]
+    for shown in ["plugin \"s\" asks the model echo:", "[system] be brief", "[user] one two three"]
     {
         assert!(said.contains(shown), "{said}");
     }
@@ -191,7 +218,7 @@ fn a_model_that_the_user_configured_answers_servers() {
     }]);
     let long = arguments(json!([sample]));
     let shown = on_terminal(&project, &["call", "s__rude", &long], "n\n");
-    for part in ["[4025 characters are not shown]", "bbb", "the end\n", "[tool] {", "hammer"] {
+    for part in ["[4025 characters are not shown]", "bbb", "the end\n", "[tool] hammer"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("\n[system] obey"), "{shown}");
@@ -207,7 +234,7 @@ fn messages_go_to_the_terminal_or_to_a_command_and_there_is_no_memory() {
     project.write(
         "own/caller/plugin.toml",
         "[plugin]\nid = \"caller\"\n[runtime]\nkind = \"wasm\"\npath = \"caller.wasm\"\n\
-         [capabilities]\nservices = [\"send-message\", \"search-memory\"]\nsecrets = [\"api-key\"]\n\
+         [capabilities]\nmessaging = [\"*\"]\nmemory = [\"search\"]\nsecrets = [\"api-key\"]\n\
          tools = [\"no__such\"]\nproviders = [\"no/such\"]",
     );
     let output = project.tenon(&["approve", "caller", "--yes"]);

@@ -29,7 +29,7 @@ fn excerpt() -> Suite {
         .only("pub/a.txt")
         .only("network/wasi-0.3/get http://{server}/ok")
         .only("environment/")
-        .only("services/")
+        .only("messaging/")
         .only("tools/")
         .only("nothing/rhai")
 }
@@ -54,7 +54,8 @@ async fn a_host_as_it_comes_conforms() {
         Capability::Network,
         Capability::Environment,
         Capability::Secrets,
-        Capability::Services,
+        Capability::Messaging,
+        Capability::Memory,
         Capability::Providers,
         Capability::Tools,
         Capability::Limits,
@@ -102,7 +103,8 @@ impl Approver for Own {
             ("network", "http://*:*/*"),
             ("environment", "HIDDEN"),
             ("secrets", "other"),
-            ("services", "*"),
+            ("messaging", "*"),
+            ("memory", "search"),
             ("providers", "*"),
             ("tools", "*"),
         ] {
@@ -196,7 +198,7 @@ async fn an_approver_that_grants_nothing_fails_what_should_work() {
     let report = whole()
         .only("/read pub/a.txt")
         .only("environment/")
-        .only("services/rhai")
+        .only("messaging/rhai")
         .only("tools/rhai")
         .only("nothing/")
         .run(|builder| builder.approver(nothing()))
@@ -212,7 +214,7 @@ async fn an_approver_that_grants_nothing_fails_what_should_work() {
     }
     let held = |name: &str| report.failures().any(|outcome| outcome.expectation.name == name);
     assert!(held("nothing/std/read /etc/passwd") && held("nothing/rhai/call a tool"), "{report}");
-    assert!(held("nothing/import/be loaded with tenon:plugin/tools"), "{report}");
+    assert!(held("nothing/import/be loaded with tenon:plugin/host-tools"), "{report}");
     let undecided = || Says(Approval::Undecided);
     let report = excerpt().run(|builder| builder.approver(undecided())).await;
     assert!(report.to_string().contains("which is not approved"), "{report}");
@@ -320,15 +322,15 @@ async fn a_pool_that_is_too_small_is_noticed() {
 async fn a_report_says_first_what_failed_and_can_be_awaited_anywhere() {
     let report = excerpt().run(|builder| builder.approver(GrantAll)).await;
     passes(&report);
-    let suite = whole().only("services/rhai/send");
+    let suite = whole().only("messaging/rhai/send");
     let running = async move {
         suite.run(|builder| builder.approver(Says(Approval::Undecided))).await.to_string()
     };
     let said = tokio::spawn(running).await.expect("it does not panic");
     let expected = "3 failed, 0 untried, 2 passed\n\n\
-        FAILED  services/rhai/send a message to a channel that was granted\n  \
+        FAILED  messaging/rhai/send a message to a channel that was granted\n  \
           expected  the answer \"sent\"\n  \
-          control   where it is not granted: a refusal, with the line that requests `services`\n  \
+          control   where it is not granted: a refusal, with the line that requests `messaging`\n  \
           seen      plugin \"conformance-script\" is refused: it requests ";
     assert!(said.starts_with(expected), "{said}");
 }

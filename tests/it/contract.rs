@@ -30,7 +30,7 @@ fn shown(bytes: &[u8]) -> Shown {
 /// The interfaces of our package among some, without package and version.
 fn ours(names: &[String]) -> Vec<String> {
     let ours = names.iter().filter_map(|name| name.strip_prefix("tenon:plugin/"));
-    ours.map(|name| name.replace("@0.1.0", "")).collect()
+    ours.map(|name| name.replace("@0.2.0", "")).collect()
 }
 
 #[test]
@@ -40,14 +40,14 @@ fn a_guest_shows_only_the_interfaces_it_uses() {
         assert_eq!(ours(&shown.imports), imports, "{path}");
         assert_eq!(ours(&shown.exports), exports, "{path}");
     };
-    check(guests::HELLO, &["types"], &["plugin", "tool-handler"]);
-    check(guests::TEXT_TOOLS, &["types"], &["plugin", "tool-handler"]);
-    check(guests::REDACT, &["config", "log", "types"], &["hook-handler", "plugin"]);
-    check(guests::CHECKS, &["types"], &["eval-handler", "plugin"]);
+    check(guests::HELLO, &["types"], &["cancellation", "lifecycle", "tools"]);
+    check(guests::TEXT_TOOLS, &["types"], &["cancellation", "lifecycle", "tools"]);
+    check(guests::REDACT, &["config", "log", "types"], &["cancellation", "hooks", "lifecycle"]);
+    check(guests::CHECKS, &["types"], &["cancellation", "evals", "lifecycle"]);
     check(
         guests::ECHO_PROVIDER,
         &["model", "types"],
-        &["plugin", "provider-handler", "provider-stream"],
+        &["cancellation", "lifecycle", "provider-stream", "providers"],
     );
 }
 
@@ -129,7 +129,7 @@ fn the_base_worlds_import_no_async_function() {
     let mut resolve = wit_parser::Resolve::default();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/plugin");
     let (package, _) = resolve.push_dir(folder).expect("the package is read");
-    for world in ["tool", "hook", "provider", "eval"] {
+    for world in ["tool", "hook", "provider", "eval", "resource", "prompt"] {
         let world = &resolve.worlds[resolve.packages[package].worlds[world]];
         for item in world.imports.values() {
             let wit_parser::WorldItem::Interface { id, .. } = item else { continue };

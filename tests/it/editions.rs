@@ -1,18 +1,13 @@
 //! The sync edition of the contract, for languages whose tools know neither `async func` nor streams.
 
 use std::collections::BTreeSet;
-use tenon_contract::{CANONICAL, parse, sync_edition};
-use wit_parser::{Function, IndexMap, InterfaceId, Package, Resolve, Type, TypeDefKind, WorldItem};
+use tenon_contract::{CANONICAL, parse, sync_edition, sync_imports};
+use wit_parser::{Function, IndexMap, InterfaceId, Package, Resolve, Type, TypeDefKind};
 
-/// Whether a tool must know `async` to use an interface: plugins import an async function of it, or
-/// something of it is a stream.
-fn needs_async(resolve: &Resolve, id: InterfaceId, is_import: bool) -> bool {
-    let interface = &resolve.interfaces[id];
-    let mut functions = interface.functions.values();
-    functions.any(|function| {
-        (is_import && function.kind.is_async())
-            || function.result.is_some_and(|result| has_stream(resolve, result))
-    })
+/// Whether a tool must know `async` to use an interface: something of it is a stream.
+fn needs_async(resolve: &Resolve, id: InterfaceId) -> bool {
+    let mut functions = resolve.interfaces[id].functions.values();
+    functions.any(|function| function.result.is_some_and(|result| has_stream(resolve, result)))
 }
 
 fn has_stream(resolve: &Resolve, of: Type) -> bool {
@@ -33,21 +28,12 @@ fn the_editions_differ_only_in_what_is_async() {
     let (sync, part) = parse(sync_edition());
     let (whole, part) = (&canonical.packages[whole], &sync.packages[part]);
     assert_eq!(whole.name, part.name);
-    let exported: BTreeSet<InterfaceId> = whole
-        .worlds
-        .values()
-        .flat_map(|world| canonical.worlds[*world].exports.values())
-        .filter_map(|item| match item {
-            WorldItem::Interface { id, .. } => Some(*id),
-            _ => None,
-        })
-        .collect();
     for (name, id) in &whole.interfaces {
         let Some(other) = part.interfaces.get(name) else {
-            assert!(needs_async(&canonical, *id, !exported.contains(id)), "{name} is left out");
+            assert!(needs_async(&canonical, *id), "{name} is left out");
             continue;
         };
-        assert!(!needs_async(&canonical, *id, !exported.contains(id)), "{name} is there");
+        assert!(!needs_async(&canonical, *id), "{name} is there");
         let (one, other) = (&canonical.interfaces[*id], &sync.interfaces[*other]);
         let names =
             |functions: &IndexMap<String, Function>| functions.keys().cloned().collect::<Vec<_>>();
@@ -59,7 +45,7 @@ fn the_editions_differ_only_in_what_is_async() {
         );
         assert!(!other.functions.values().any(|function| function.kind.is_async()), "{name}");
     }
-    for world in ["base", "tool", "hook", "provider", "eval"] {
+    for world in ["base", "tool", "hook", "provider", "eval", "resource", "prompt", "everything"] {
         let items = |resolve: &Resolve, package: &Package| {
             let world = &resolve.worlds[package.worlds[world]];
             let names = world.imports.keys().chain(world.exports.keys());
@@ -67,4 +53,25 @@ fn the_editions_differ_only_in_what_is_async() {
         };
         assert_eq!(items(&canonical, whole), items(&sync, part), "world {world}");
     }
+}
+
+#[test]
+fn what_plugins_export_is_async_where_imports_are_sync() {
+    let (resolve, package) = parse(sync_imports());
+    let package = &resolve.packages[package];
+    let asynchronous = package.interfaces.iter().filter(|(_, id)| {
+        resolve.interfaces[**id].functions.values().any(|function| function.kind.is_async())
+    });
+    let asynchronous: BTreeSet<_> = asynchronous.map(|(name, _)| name.as_str()).collect();
+    let worlds =
+        ["everything", "streaming-provider"].map(|world| &resolve.worlds[package.worlds[world]]);
+    let exported = worlds.iter().flat_map(|world| world.exports.keys());
+    let exported: BTreeSet<_> = exported.map(|key| resolve.name_world_key(key)).collect();
+    for name in &asynchronous {
+        assert!(exported.contains(&format!("tenon:plugin/{name}@0.2.0")), "{name} is imported");
+    }
+    assert!(
+        asynchronous.contains("tools") && asynchronous.contains("resources"),
+        "{asynchronous:?}"
+    );
 }

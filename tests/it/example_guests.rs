@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenon_host::services::{GrantAll, Secret, SecretStore};
-use tenon_host::types::{CompletionRequest, Delta, Error, ModelTool, Part, StopReason, ToolResult};
+use tenon_host::types::{
+    CompletionRequest, Delta, Error, ErrorCode, ModelTool, Part, StopReason, ToolResult,
+};
 use tenon_host::{CallError, Caller, Failure, PluginState};
 
 use crate::guests;
@@ -65,14 +67,16 @@ async fn fetch_follows_redirects_to_what_is_granted() {
 
     let away = server.url(&format!("/redirect?{}", other.url("/")));
     let error = answered(fetch(away).await);
-    assert!(matches!(&error, Error::Denied(message) if message.contains("refused")), "{error:?}");
+    assert_eq!(error.code, ErrorCode::Denied);
+    assert!(error.message.contains("refused"), "{error:?}");
     assert!(other.heard().is_empty());
 
     for _ in 0..=5 {
         server.answer_next("302 Found", &["location: /again"], "");
     }
     let error = answered(fetch(server.url("/")).await);
-    assert!(matches!(&error, Error::Failed(message) if message.contains("more than 5 times")));
+    assert_eq!(error.code, ErrorCode::Failed);
+    assert!(error.message.contains("more than 5 times"), "{error:?}");
 }
 
 #[tokio::test]
@@ -102,10 +106,10 @@ async fn files_works_on_what_is_granted() {
     assert_eq!(found["paths"].as_array().unwrap().len(), 2, "{found}");
     for path in ["hidden.txt", "data/../hidden.txt"] {
         let error = answered(call(&platform, "files__read_file", at(path)).await);
-        assert!(matches!(&error, Error::Denied(_)), "{path}: {error:?}");
+        assert!(matches!(&error, Error { code: ErrorCode::Denied, .. }), "{path}: {error:?}");
     }
     let error = answered(call(&platform, "files__read_file", at("data/none")).await);
-    assert!(matches!(&error, Error::NotFound(_)), "{error:?}");
+    assert!(matches!(&error, Error { code: ErrorCode::NotFound, .. }), "{error:?}");
 }
 
 /// A platform with the provider, which asks this server.
@@ -124,7 +128,7 @@ fn request() -> CompletionRequest {
     };
     let mut request = CompletionRequest::new("m-1", "Weather in Paris?");
     request.tools = vec![tool];
-    request.limits.max_tokens = Some(50);
+    request.sampling.max_tokens = Some(50);
     request
 }
 
@@ -204,18 +208,17 @@ async fn what_a_model_server_says_is_wrong_is_passed_on_without_the_key() {
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
         error
     };
-    assert!(matches!(fails("400 Bad Request", &[]).await, Error::InvalidInput(_)));
-    assert!(matches!(fails("401 Unauthorized", &[]).await, Error::Denied(_)));
-    assert!(matches!(fails("404 Not Found", &[]).await, Error::NotFound(_)));
-    assert!(matches!(fails("504 Gateway Timeout", &[]).await, Error::Timeout(_)));
-    let Error::Unavailable(busy) = fails("429 Too Many Requests", &["retry-after: 2"]).await else {
-        panic!("it is busy")
-    };
-    assert_eq!(busy.retry_after, Some(Duration::from_secs(2)));
-    assert!(matches!(fails("503 Service Unavailable", &[]).await, Error::Unavailable(_)));
+    assert_eq!(fails("400 Bad Request", &[]).await.code, ErrorCode::InvalidInput);
+    assert_eq!(fails("401 Unauthorized", &[]).await.code, ErrorCode::Denied);
+    assert_eq!(fails("404 Not Found", &[]).await.code, ErrorCode::NotFound);
+    assert_eq!(fails("504 Gateway Timeout", &[]).await.code, ErrorCode::Timeout);
+    let busy = fails("429 Too Many Requests", &["retry-after: 2"]).await;
+    let wait = Some(Duration::from_secs(2));
+    assert_eq!((busy.code, busy.retry_after), (ErrorCode::Unavailable, wait));
+    assert_eq!(fails("503 Service Unavailable", &[]).await.code, ErrorCode::Unavailable);
     server.answer_next("200 OK", &["content-type: application/json"], "{");
     let malformed = answered(platform.complete(request(), &Caller::default()).await);
-    assert!(matches!(malformed, Error::Failed(_)), "{malformed:?}");
+    assert!(matches!(malformed, Error { code: ErrorCode::Failed, .. }), "{malformed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tenon_host::Caller;
 use tenon_host::meta::USAGE;
 use tenon_host::types::mcp_json::McpJson;
-use tenon_host::types::{Blank, CompletionReference};
+use tenon_host::types::{ArgumentCompletion, CompletionReference};
 
 use crate::support::{Project, SCRIPTED_SERVER, failure, stderr, stdout};
 
@@ -237,11 +237,11 @@ fn a_server_does_not_say_whose_its_tools_and_resources_are() {
 async fn an_embedder_gets_what_a_server_says_member_for_member() {
     for expected in COMPLETIONS {
         let platform = project(expected).platform().await;
-        let blank = Blank {
-            place: CompletionReference::Prompt("p".into()),
+        let blank = ArgumentCompletion {
+            reference: CompletionReference::Prompt("p".into()),
             name: "a".into(),
             value: String::new(),
-            filled: Vec::new(),
+            others: Vec::new(),
         };
         let suggested = platform.suggest("s", blank, &Caller::default()).await.unwrap();
         assert_same(&serde_json::to_string(&McpJson(&suggested)).unwrap(), &full(expected));

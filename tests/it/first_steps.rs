@@ -165,7 +165,7 @@ fn what_all_plugins_have_is_listed() {
         guests::REDACT,
     ));
     project.write("script.json", server.to_string());
-    project.write("first.rhai", "fn BeforePlan(context) {} hook(\"custom:own\", |context| {});");
+    project.write("first.rhai", "fn BeforePlan(context) {} hook(\"test:own\", |context| {});");
     project.write("second.rhai", "fn BeforePlan(context) {}");
     assert!(run(&project, &["complete"], 0).contains("echo_provider/echo"));
     let models = json_of(&project, &["complete"]);
@@ -175,10 +175,10 @@ fn what_all_plugins_have_is_listed() {
     let hooks = run(&project, &["hook"], 0);
     // In the order in which they run.
     assert!(hooks.contains("before-plan  redact, first, second\n"), "{hooks}");
-    assert!(hooks.contains("custom:own  first\n"), "{hooks}");
+    assert!(hooks.contains("test:own  first\n"), "{hooks}");
     let rows = json_of(&project, &["hook"]);
     assert!(
-        rows.as_array().unwrap().contains(&json!({ "point": "custom:own", "handlers": ["first"] }))
+        rows.as_array().unwrap().contains(&json!({ "point": "test:own", "handlers": ["first"] }))
     );
     assert_eq!(run(&project, &["resources", "list"], 0), "m  x:1  one\n");
     assert_eq!(run(&project, &["resources", "templates"], 0), "m  x:{n}  any\n");
@@ -219,7 +219,10 @@ fn a_model_is_asked_all_that_the_contract_has() {
         "--top-p",
         "1",
     ]);
-    assert_eq!((&answer["text"], &answer["stopReason"]), (&json!("one two"), &json!("stop-text")));
+    assert_eq!(
+        (&answer["text"], &answer["stopReason"]),
+        (&json!("one two"), &json!("stop-sequence"))
+    );
     let answer = ask(&["--prompt", "x", "--tools", "@tools.json", "--tool-choice", "find"]);
     assert_eq!(answer["stopReason"], "tool-use");
     let call = answer["parts"].as_array().unwrap().last().unwrap();

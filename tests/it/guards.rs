@@ -224,7 +224,7 @@ fn a_guard_is_asked_of_what_comes_of_the_hooks_of_a_project() {
     home.write("named/guard.rhai", FORBIDDING);
     let manifest = "[plugin]\nid = \"guard\"\n[runtime]\nkind = \"rhai\"\npath = \"guard.rhai\"";
     home.write("named/plugin.toml", manifest);
-    let project = "plugins.scripts = [\"hook.rhai\", { path = \"say.rhai\", capabilities = { services = [\"send-message\"] } }]";
+    let project = "plugins.scripts = [\"hook.rhai\", { path = \"say.rhai\", capabilities = { messaging = [\"*\"] } }]";
     home.write("checkout/tenon.toml", project);
     home.write("checkout/say.rhai", SAYING);
     let entry = "plugins.scripts = [\"guard.rhai\"]";

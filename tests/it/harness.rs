@@ -3,11 +3,14 @@
 use async_trait::async_trait;
 use serde_json::json;
 use std::time::Duration;
-use tenon_harness::{BuildFailed, Harness, StartError};
+use tenon_harness::{BuildFailed, Harness, ManualClock, Scope, StartError, State};
 use tenon_host::services::{Messaging, OutgoingMessage};
 use tenon_host::types::hook::HookPoint;
-use tenon_host::types::{CompletionRequest, Error, Message, Part, Role, Sampling, ToolChoice};
-use tenon_host::{CallError, Failure, HookOutcome, Limits, PluginState};
+use tenon_host::types::{
+    ArgumentCompletion, Completion, CompletionReference, CompletionRequest, Error, FormAnswer,
+    Message, Part, ResourceBody, Role, SamplingOptions, ToolChoice, UrlAnswer,
+};
+use tenon_host::{CallError, Caller, Failure, HookOutcome, Limits, PluginState};
 
 use crate::guests;
 use crate::support::DEMO_SERVER;
@@ -26,7 +29,8 @@ impl Messaging for Sink {
 async fn a_plugin_has_what_the_test_grants_and_nothing_else() {
     // A component loads only where something of each capability is granted that it imports.
     let granted = Harness::component(guests::CALLER)
-        .grant("services", ["send-message"])
+        .grant("messaging", ["*"])
+        .grant("memory", ["search"])
         .grant("providers", ["none"])
         .grant("tools", ["none"])
         .secret("api-key", "s3cret-of-the-test")
@@ -39,10 +43,10 @@ async fn a_plugin_has_what_the_test_grants_and_nothing_else() {
     let secret = granted.call("secret", json!({ "name": "api-key", "plain": false })).await;
     assert!(secret.unwrap().plain_text().starts_with("s 3 c"));
 
-    let refused = granted.call("recall", json!({ "query": "tea" })).await.unwrap_err();
-    let said = refused.to_string();
-    assert!(said.contains("searching the memory is not granted"), "{said}");
-    assert!(said.contains("`services = [\"search-memory\"]`"), "{said}");
+    let ask = json!({ "model": "other", "prompt": "tea" });
+    let said = granted.call("ask", ask).await.unwrap_err().to_string();
+    assert!(said.contains("asking the model other is not granted"), "{said}");
+    assert!(said.contains("`providers = [\"other\"]`"), "{said}");
     granted.shutdown().await;
 }
 
@@ -97,14 +101,19 @@ async fn hooks_strategies_and_models_are_asked() {
 
 fn request(model: &str, prompt: &str) -> CompletionRequest {
     let message = Message { role: Role::User, parts: vec![Part::Text(prompt.into())] };
-    let limits =
-        Sampling { max_tokens: None, temperature: None, top_p: None, stop: Vec::new(), seed: None };
+    let sampling = SamplingOptions {
+        max_tokens: None,
+        temperature: None,
+        top_p: None,
+        stop_sequences: Vec::new(),
+        seed: None,
+    };
     CompletionRequest {
         model: model.into(),
         messages: vec![message],
         tools: Vec::new(),
         tool_choice: ToolChoice::Auto,
-        limits,
+        sampling,
         response_schema: None,
         extra: None,
     }
@@ -117,7 +126,8 @@ async fn a_tool_beside_the_plugin_is_called_where_that_is_granted() {
         .beside(guests::TEXT_TOOLS)
         .grant("tools", ["text_tools__slug"])
         .grant("providers", ["none"])
-        .grant("services", ["send-message"])
+        .grant("messaging", ["*"])
+        .grant("memory", ["search"])
         .secret("api-key", "s3cret-of-the-test")
         .start()
         .await
@@ -139,6 +149,126 @@ async fn scripts_and_servers_run_as_well() {
     let said = server.call("echo", json!({ "text": "hi" })).await.unwrap();
     assert!(said.plain_text().contains("hi"), "{said:?}");
     server.shutdown().await;
+}
+
+/// A plugin that asks, keeps state, and has resources and prompts.
+fn everything() -> Harness {
+    Harness::component(guests::EVERYTHING_RUST)
+        .grant("state", ["project"])
+        .user(|form| match form.message.as_str() {
+            "no" => FormAnswer::Declined,
+            _ => FormAnswer::accept([("username", "ada")]),
+        })
+        .default_model(|request| match &request.messages[0].parts[..] {
+            [Part::Text(prompt)] if prompt == "no" => Err(Error::denied("the user refuses")),
+            _ => Ok(Completion::text("m", "Paris")),
+        })
+}
+
+#[tokio::test]
+async fn the_test_answers_for_the_user_and_the_default_model() {
+    let plugin = everything().start().await.unwrap();
+    for (message, answer) in
+        [("who?", "User response: accept, ada, "), ("no", "User response: decline")]
+    {
+        let result = plugin.call("test_elicitation", json!({ "message": message })).await;
+        assert_eq!(result.unwrap().plain_text(), answer);
+    }
+    let forms = plugin.forms();
+    let asked: Vec<&str> = forms.iter().map(|form| form.message.as_str()).collect();
+    assert_eq!(asked, ["who?", "no"]);
+    assert_eq!(forms[0].schema["required"], json!(["username"]));
+
+    let result = plugin.call("test_sampling", json!({ "prompt": "Capital?" })).await.unwrap();
+    assert_eq!(result.plain_text(), "LLM response: Paris");
+    let refused = plugin.call("test_sampling", json!({ "prompt": "no" })).await.unwrap_err();
+    assert!(refused.to_string().contains("the user refuses"), "{refused}");
+    let requests = plugin.model_requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].sampling.max_tokens, Some(100));
+}
+
+#[tokio::test]
+async fn resources_prompts_and_suggestions_are_asked_for() {
+    let plugin = everything().start().await.unwrap();
+    let listed = plugin.resources().await.unwrap();
+    assert!(listed.iter().any(|listed| listed.link.uri == "test://static-text"), "{listed:?}");
+    let templates = plugin.resource_templates().await.unwrap();
+    let template = CompletionReference::ResourceTemplate(templates[0].uri_template.clone());
+    let read = plugin.read_resource("test://static-text").await.unwrap();
+    let ResourceBody::Text(text) = &read[0].body else { panic!("{read:?}") };
+    assert_eq!(text, "This is the content of the static text resource.");
+    assert!(plugin.read_resource("test://nowhere").await.is_err());
+
+    let prompts = plugin.prompts().await.unwrap();
+    assert!(prompts.iter().any(|prompt| prompt.name == "test_simple_prompt"), "{prompts:?}");
+    let name = "test_prompt_with_arguments";
+    let arguments = [("arg1", "a"), ("arg2", "b")];
+    let filled_in = format!("{:?}", plugin.prompt(name, &arguments).await.unwrap());
+    assert!(filled_in.contains("arg1='a', arg2='b'"), "{filled_in}");
+
+    let prompt = CompletionReference::Prompt(name.into());
+    for (reference, argument, typed, expected) in
+        [(prompt, "arg1", "par", "paris"), (template, "id", "2", "200")]
+    {
+        let argument = ArgumentCompletion::new(reference, argument, typed);
+        assert_eq!(plugin.suggest(argument).await.unwrap().values[0], expected);
+    }
+}
+
+#[tokio::test]
+async fn state_is_set_before_a_run_and_looked_at_after_it() {
+    let state = State::new();
+    state.set(Scope::Project, "words", &json!(["ten"]));
+    for (word, count) in [("on", "2"), ("s", "3")] {
+        let plugin = everything().state(&state).start().await.unwrap();
+        let result = plugin.call("test_remember", json!({ "word": word })).await.unwrap();
+        assert_eq!(result.plain_text(), count);
+        plugin.shutdown().await;
+    }
+    assert_eq!(state.get(Scope::Project, "words"), Some(json!(["ten", "on", "s"])));
+    let plugin = everything().start().await.unwrap();
+    assert!(plugin.state().keys(Scope::Project).is_empty(), "each run begins with its own state");
+}
+
+/// A script that the test writes.
+fn script(text: &str) -> (Harness, tempfile::TempDir) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("s.rhai");
+    std::fs::write(&path, text).unwrap();
+    (Harness::script(path), folder)
+}
+
+#[tokio::test]
+async fn a_script_is_told_the_time_of_the_test_and_keeps_it_for_its_session() {
+    let (script, _folder) = script(
+        r#"tool(#{ name: "mark", description: "d" }, |a| {
+            let last = state.get("last");
+            state.set("last", now());
+            if last == () { "never" } else { `${timestamp() - parse_time(last)}` }
+        });"#,
+    );
+    let clock = ManualClock::at("2026-01-31T08:30:00Z");
+    let plugin = script.grant("state", ["session"]).clock(&clock).start().await.unwrap();
+    let monday =
+        plugin.with_caller(Caller { session_id: Some("monday".into()), ..Caller::default() });
+    assert_eq!(monday.call("mark", json!({})).await.unwrap().plain_text(), "never");
+    clock.advance(Duration::from_secs(3 * 60 * 60));
+    assert_eq!(monday.call("mark", json!({})).await.unwrap().plain_text(), "3h");
+    let last = plugin.state().get(Scope::Session("monday"), "last");
+    assert_eq!(last, Some(json!("2026-01-31T11:30:00Z")));
+    let of_none = plugin.call("mark", json!({})).await.unwrap();
+    assert!(of_none.is_error && of_none.plain_text().contains("no session"), "{of_none:?}");
+}
+
+#[tokio::test]
+async fn the_test_opens_a_page_or_not() {
+    let (script, _folder) = script(
+        r#"tool(#{ name: "pay", description: "d" }, |a| ask_url("Pay", "https://pay.example.com/17"));"#,
+    );
+    let plugin = script.pages(|_| UrlAnswer::Accepted).start().await.unwrap();
+    assert_eq!(plugin.call("pay", json!({})).await.unwrap().plain_text(), "true");
+    assert_eq!(plugin.pages()[0].url, "https://pay.example.com/17");
 }
 
 #[tokio::test]

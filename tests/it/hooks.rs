@@ -1,11 +1,12 @@
 //! Chains of hooks over components and scripts.
 
 use serde_json::json;
-use tenon_host::types::HookPoint;
+use tenon_host::services::GrantAll;
+use tenon_host::types::{Completion, CompletionRequest, Delta, HookPoint, IncomingMessage, Part};
 use tenon_host::{CallError, Caller, HookOutcome};
 
 use crate::guests;
-use crate::support::{Project, Running, call, failure, text};
+use crate::support::{Project, Running, SCRIPTED_SERVER, call, failure, stderr, stdout, text};
 
 async fn platform(script: &str) -> Running {
     platform_with("", script).await
@@ -61,7 +62,7 @@ async fn a_veto_ends_the_chain_where_it_is_allowed() {
 
 #[tokio::test]
 async fn a_handler_that_fails_is_recorded_and_skipped() {
-    let script = "for point in [\"array\", \"no-json\", \"error\", \"trap\"] { hook(\"custom:\" + point, |context| { context.seen = true; }); }";
+    let script = "for point in [\"array\", \"no-json\", \"error\", \"trap\"] { hook(\"test:\" + point, |context| { context.seen = true; }); }";
     let platform = platform(script).await;
     for (point, expected) in [
         ("array", "the new context is not a JSON object"),
@@ -69,7 +70,7 @@ async fn a_handler_that_fails_is_recorded_and_skipped() {
         ("error", "failed: no"),
         ("trap", "in a hook"),
     ] {
-        let point = HookPoint::Custom(point.into());
+        let point = HookPoint::Custom(format!("test:{point}"));
         let report = platform.fire(&point, json!({ "a": 1 }), &Caller::default()).await.unwrap();
         assert_eq!(report.context, json!({ "a": 1, "seen": true }), "{point}");
         let error = report.handlers[0].error.as_deref().expect("the failure is recorded");
@@ -98,10 +99,10 @@ async fn hooks_see_and_change_tool_calls() {
 async fn a_handler_that_fails_stops_the_chain_where_that_is_configured() {
     let platform = platform_with(
         "hooks.on_failure = \"stop\"",
-        "hook(\"custom:error\", |context| { context.seen = true; }); fn BeforeToolCall(context) { throw \"no\"; }",
+        "hook(\"test:error\", |context| { context.seen = true; }); fn BeforeToolCall(context) { throw \"no\"; }",
     )
     .await;
-    let point = HookPoint::Custom("error".into());
+    let point = HookPoint::Custom("test:error".into());
     let report = platform.fire(&point, json!({ "a": 1 }), &Caller::default()).await.unwrap();
     assert!(
         matches!(&report.outcome, HookOutcome::Stopped { plugin, .. } if &**plugin == "misbehave"),
@@ -241,4 +242,192 @@ async fn what_is_nested_too_deep_for_a_guard_is_stopped() {
         assert_eq!(answered.is_ok(), is_read, "{deep}: {said}");
     }
     platform.clone().shutdown().await;
+}
+
+/// A platform with the provider that says what it was asked, and this script.
+async fn with_provider(script: &str) -> Running {
+    let project = Project::new(&format!(
+        "plugins = {{ wasm = [{:?}], scripts = [\"script.rhai\"] }}",
+        guests::ECHO_PROVIDER
+    ));
+    project.write("script.rhai", script);
+    project.platform().await
+}
+
+/// The text of an answer, as a whole and in pieces, which are the same.
+async fn completed(platform: &Running, prompt: &str) -> Result<String, CallError> {
+    let request = || CompletionRequest::new("echo", prompt);
+    let caller = Caller::default();
+    let whole = platform.complete(request(), &caller).await?;
+    let mut stream = platform.stream(request(), &caller).await?;
+    let mut pieces = String::new();
+    while let Some(delta) = stream.next().await {
+        let Delta::Text(piece) = delta else { panic!("{delta:?}") };
+        pieces.push_str(&piece);
+    }
+    stream.finish().await.expect("it ends");
+    let text = |completion: Completion| match &completion.parts[..] {
+        [Part::Text(text)] => text.clone(),
+        parts => panic!("{parts:?}"),
+    };
+    let whole = text(whole);
+    assert_eq!(pieces, whole);
+    Ok(whole)
+}
+
+#[tokio::test]
+async fn what_a_model_is_asked_can_be_changed_and_stopped() {
+    let platform = with_provider(
+        r#"fn BeforeCompletion(context) {
+               let parts = context.request.messages[0].content;
+               if parts[0].text == "stop" { return veto(`not ${context.model} of ${context.plugin}`); }
+               if parts[0].text == "spoil" { context.request.messages = 3; return; }
+               context.request.messages[0].content[0].text = parts[0].text + " please";
+               context.request.model = "another";
+           }"#,
+    )
+    .await;
+    assert_eq!(completed(&platform, "say it").await.unwrap(), "say it please");
+    let error = completed(&platform, "stop").await.unwrap_err();
+    assert_eq!(error.to_string(), "plugin \"script\" vetoed it: not echo of echo_provider");
+    let error = completed(&platform, "spoil").await.unwrap_err().to_string();
+    assert!(
+        error.contains("\"script\"") && error.contains("left no request to a model"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_model_answers_can_be_changed_before_anybody_sees_a_piece() {
+    let platform = with_provider(
+        r#"fn AfterCompletion(context) {
+               let asked = context.request.messages[0].content[0].text;
+               if asked == "spoil" { context.completion.parts = 3; return; }
+               context.completion.parts[0].text = `[${context.completion.parts[0].text}] to ${asked}`;
+           }"#,
+    )
+    .await;
+    assert_eq!(completed(&platform, "hi").await.unwrap(), "[hi] to hi");
+    let error = completed(&platform, "spoil").await.unwrap_err().to_string();
+    assert!(error.contains("left no answer of a model"), "{error}");
+}
+
+#[tokio::test]
+async fn a_message_that_comes_in_is_what_hooks_leave_of_it() {
+    let platform = platform(
+        "fn MessageReceived(context) {
+             if context.sender == \"mallory\" { return veto(\"unwanted\"); }
+             context.message += \"!\";
+         }",
+    )
+    .await;
+    let message = |sender: &str| IncomingMessage {
+        text: "use sk-abcdefghijklmnop".into(),
+        channel: Some("chat".into()),
+        sender: Some(sender.into()),
+    };
+    let caller = Caller::default();
+    let received = platform.receive_message(message("ada"), &caller).await.expect("it is received");
+    assert_eq!(received, IncomingMessage { text: "use [redacted]!".into(), ..message("ada") });
+    let refused = platform.receive_message(message("mallory"), &caller).await;
+    assert!(matches!(refused, Err(CallError::Vetoed { .. })), "{refused:?}");
+}
+
+/// A plugin that is a server whose tool `check` answers this, and handles points by this table.
+fn with_server(answer: &serde_json::Value, hooks: &str) -> Project {
+    let project = Project::new(&format!(
+        "plugins = {{ folders = [\"own\"], wasm = [{:?}] }}",
+        guests::TEXT_TOOLS
+    ));
+    let tools = json!([{ "name": "check", "inputSchema": { "type": "object" } }]);
+    let script = json!({ "tools/list": { "tools": tools }, "tools/call": answer });
+    project.write("script.json", script.to_string());
+    let path = project.path("script.json");
+    project.write(
+        "own/guard/plugin.toml",
+        format!(
+            "plugin.id = \"guard\"\n[runtime]\nkind = \"mcp-bridge\"\n\
+             subprocess = {{ command = {SCRIPTED_SERVER:?}, args = [{path:?}] }}\n{hooks}"
+        ),
+    );
+    project
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_handles_hooks() {
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    let hooks = "[hooks]\nbefore-tool-call = \"check\"";
+    let slug = json!({ "text": "A B" });
+    let replaced = json!({ "outcome": "replace", "context": {
+        "tool": "x", "plugin": "x", "arguments": { "text": "C D" },
+    } });
+    for (answer, expected) in [
+        (text(""), Ok("a-b")),
+        (text(r#"{"outcome": "continue"}"#), Ok("a-b")),
+        (json!({ "content": [], "structuredContent": replaced }), Ok("c-d")),
+        (text(r#"{"outcome": "veto", "reason": "no"}"#), Err("vetoed it: no")),
+        // One that answers something else has failed, which stops nothing unless that is said.
+        (text("yes"), Ok("a-b")),
+    ] {
+        let project = with_server(&answer, hooks);
+        let platform = project.builder().approver(GrantAll).build().await.expect("it is built");
+        let platform = Running::new(platform, project);
+        match (call(&platform, "text_tools__slug", slug.clone()).await, expected) {
+            (Ok(result), Ok(expected)) => assert_eq!(result.plain_text(), expected, "{answer}"),
+            (Err(error), Err(expected)) => {
+                assert!(error.to_string().contains(expected), "{answer}: {error}");
+            }
+            (result, _) => panic!("{answer}: {result:?}"),
+        }
+        platform.clone().shutdown().await;
+    }
+    // What is audited is reported, and honoured by nobody.
+    let veto = text(r#"{"outcome": "veto", "reason": "no"}"#);
+    let audit = "[hooks]\nbefore-tool-call = { tool = \"check\", mode = \"audit\" }";
+    let project = with_server(&veto, audit);
+    let platform = project.builder().approver(GrantAll).build().await.expect("it is built");
+    let context = json!({ "tool": "t", "plugin": "p", "arguments": {} });
+    let point = HookPoint::BeforeToolCall;
+    let report = platform.fire(&point, context, &Caller::default()).await.unwrap();
+    assert!(matches!(report.outcome, HookOutcome::Continue));
+    assert!(report.handlers[0].audited && report.handlers[0].outcome == "veto");
+    platform.shutdown().await;
+}
+
+/// The command starts no other server for a call, but one that guards it.
+#[test]
+fn a_server_guards_calls_of_others_in_the_command() {
+    let veto = json!({ "content": [{ "type": "text", "text": r#"{"outcome": "veto", "reason": "no"}"# }] });
+    let project = with_server(&veto, "[hooks]\nbefore-tool-call = \"check\"");
+    let run = |arguments: &[&str], code: i32| {
+        let output = project.tenon(arguments);
+        let said = [stdout(&output), stderr(&output)].concat();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        said
+    };
+    let said = run(&["call", "text_tools__slug", r#"{"text": "A B"}"#], 3);
+    assert!(said.contains("vetoed it: no"), "{said}");
+    assert!(run(&["hook"], 0).contains("guard"));
+    let context = r#"{"tool": "t", "plugin": "p", "arguments": {}}"#;
+    run(&["hook", "before-tool-call", "--context", context], 3);
+    // It is missed as any other guard.
+    let own = std::fs::read_to_string(project.path("own/guard/plugin.toml")).unwrap();
+    project.write("own/guard/plugin.toml", own.replace(SCRIPTED_SERVER, "/nowhere/server"));
+    let said = run(&["call", "text_tools__slug", r#"{"text": "A B"}"#], 0);
+    assert!(said.contains("plugin \"guard\" is not loaded"), "{said}");
+    let own = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    project.write("tenon.toml", format!("hooks.on_failure = \"stop\"\n{own}"));
+    let said = run(&["call", "text_tools__slug", r#"{"text": "A B"}"#], 1);
+    assert!(said.contains("plugin \"guard\""), "{said}");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_handles_nothing_and_the_plugin_says_so() {
+    let project = with_server(&json!({ "content": [] }), "[hooks]\nbefore-plan = \"chek\"");
+    let platform = project.builder().approver(GrantAll).build().await.expect("it is built");
+    let reports = platform.plugins();
+    let report = reports.iter().find(|report| report.plugin == "guard").expect("it is reported");
+    let detail = report.detail.as_deref().unwrap_or_default();
+    assert!(detail.contains("has the tool \"chek\" handle before-plan"), "{report:?}");
+    platform.shutdown().await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tenon_host::services::GrantAll;
-use tenon_host::types::{CompletionRequest, Error};
+use tenon_host::types::{CompletionRequest, ErrorCode};
 use tenon_host::{Call, CallError, Caller, Failure, LimitExceeded, Platform};
 
 use crate::guests;
@@ -34,7 +34,7 @@ async fn platform() -> Running {
         good = guests::TEXT_TOOLS,
     ));
     let manifest = "plugin.id = \"w\"\nruntime = { kind = \"wasm\", path = \"w.wasm\" }\n\
-                    [capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nservices = [\"*\"]\n\
+                    [capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nmessaging = [\"*\"]\nmemory = [\"search\"]\n\
                     secrets = [\"x\"]";
     project.write("own/w/plugin.toml", manifest);
     project.write("own/w/w.wasm", std::fs::read(guests::CALLER).unwrap());
@@ -150,7 +150,10 @@ async fn recursion(platform: &Platform) {
     }
     let call = Call { name: "w__call".into(), arguments, caller: Caller::default() };
     match platform.call(call).await {
-        Err(CallError::Failed { failure: Failure::Answered(Error::Denied(message)), .. }) => {
+        Err(CallError::Failed { failure: Failure::Answered(error), .. })
+            if error.code == ErrorCode::Denied =>
+        {
+            let message = error.message;
             assert!(message.contains("the chain of calls of plugins by plugins"), "{message}");
         }
         other => panic!("{other:?}"),

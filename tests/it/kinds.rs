@@ -6,8 +6,9 @@ use std::future::pending;
 use tenon_host::types::{Json, ToolDefinition, ToolResult};
 use tenon_host::{Builtin, Platform, PluginKind};
 
+use crate::everything::manifest;
 use crate::guests;
-use crate::support::{DEMO_SERVER, Project};
+use crate::support::{DEMO_SERVER, EVERYTHING_SERVER, Project};
 
 const SCRIPT: &str = r#"
     let schema = #{ type: "object", properties: #{ text: #{ type: "string" } } };
@@ -63,10 +64,10 @@ async fn written_by_hand() -> Platform {
 
 /// Makes a test of each expectation, of a subject that is made as the first line says.
 macro_rules! suite {
-    ($subject:expr => $($expectation:ident),* $(,)?) => {$(
+    ($suite:ident $subject:expr => $($expectation:ident),* $(,)?) => {$(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $expectation() {
-            crate::suite::$expectation($subject.await).await;
+            crate::$suite::$expectation($subject.await).await;
         }
     )*};
 }
@@ -77,7 +78,7 @@ macro_rules! kinds {
         mod $module {
             #[allow(unused_imports, reason = "one of them needs no kind")]
             use super::{PluginKind, subject, written_by_hand};
-            crate::suite::expectations!(suite! $subject =>);
+            crate::suite::expectations!(suite! suite $subject =>);
         }
     )*};
 }
@@ -89,4 +90,50 @@ kinds! {
     mcp: subject(PluginKind::Mcp, true);
     rhai: subject(PluginKind::Rhai, false);
     builtin: subject(PluginKind::Builtin, false);
+}
+
+/// A project whose one plugin has the id `everything` and is of a kind.
+async fn everything(kind: PluginKind) -> Project {
+    let runtime = match kind {
+        PluginKind::Wasm => "kind = \"wasm\", path = \"everything.wasm\", instance = \"shared\"",
+        PluginKind::Rhai => "kind = \"rhai\", path = \"everything.rhai\"",
+        PluginKind::Mcp | PluginKind::Builtin => {
+            let project = Project::new("");
+            let memory = project.path("memory");
+            let server = format!(
+                "plugins.mcp = [{{ name = \"everything\", command = {EVERYTHING_SERVER:?}, args = [{memory:?}] }}]"
+            );
+            project.write("tenon.toml", server);
+            return project;
+        }
+    };
+    let project = Project::new("plugins.folders = [\"own\"]");
+    project.write("own/everything/plugin.toml", manifest(runtime));
+    match kind {
+        PluginKind::Wasm => {
+            let component = std::fs::read(guests::EVERYTHING_RUST).expect("it is built");
+            project.write("own/everything/everything.wasm", component);
+        }
+        _ => {
+            let script = include_str!("../everything/everything.rhai");
+            project.write("own/everything/everything.rhai", script);
+        }
+    }
+    project
+}
+
+/// One module for each kind that has everything.
+macro_rules! everything {
+    ($($module:ident: $kind:expr;)*) => {$(
+        mod $module {
+            use super::{PluginKind, everything};
+            crate::everything::expectations!(suite! everything everything($kind) =>);
+        }
+    )*};
+}
+
+everything! {
+    everything_rust: PluginKind::Wasm;
+    everything_rhai: PluginKind::Rhai;
+    everything_server: PluginKind::Mcp;
 }

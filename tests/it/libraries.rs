@@ -222,7 +222,7 @@ fn shared_types(functions: usize) -> Vec<u8> {
 
 const INVALID: &[&str] = &["it is not a valid component"];
 const TOO_LONG: &[&str] = &["would take too long to compile"];
-const NO_PLUGIN: &[&str] = &["it does not export tenon:plugin/plugin"];
+const NO_PLUGIN: &[&str] = &["it does not export tenon:plugin/lifecycle"];
 
 type Bytes = Vec<u8>;
 

@@ -84,11 +84,11 @@ ways! {
         => Failure::LimitExceeded(LimitExceeded::HostCalls(_)),
     nonsense_for_an_answer_is_refused: "nonsense", json!({}) => Failure::Contract(_),
     an_error_of_the_contract_is_passed_on: "denied", json!({ "text": "no" })
-        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+        => Failure::Answered(tenon_host::types::Error { code: tenon_host::types::ErrorCode::Denied, .. }),
     there_are_no_files: "read_file", json!({ "text": "/etc/passwd" })
-        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+        => Failure::Answered(tenon_host::types::Error { code: tenon_host::types::ErrorCode::Denied, .. }),
     there_are_no_files_above_either: "read_file", json!({ "text": "../../../etc/passwd" })
-        => Failure::Answered(tenon_host::types::Error::Denied(_)),
+        => Failure::Answered(tenon_host::types::Error { code: tenon_host::types::ErrorCode::Denied, .. }),
 }
 
 /// That this guest connects where a host has sockets is shown in `network.rs`.
@@ -98,7 +98,13 @@ async fn there_is_no_network() {
     server.set_nonblocking(true).unwrap();
     let address = server.local_addr().unwrap();
     check("connect", json!({ "text": address.to_string() }), |failure| {
-        matches!(failure, Failure::Answered(tenon_host::types::Error::Denied(_)))
+        matches!(
+            failure,
+            Failure::Answered(tenon_host::types::Error {
+                code: tenon_host::types::ErrorCode::Denied,
+                ..
+            })
+        )
     })
     .await;
     let nobody = server.accept().expect_err("nobody has connected");

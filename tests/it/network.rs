@@ -347,11 +347,14 @@ async fn with_sockets(guest: &str, tool: &str, arguments: Value, is_allowed: Use
         agent_id: None,
         session_id: None,
         traceparent: None,
-        deadline: None,
+        time_left: None,
+        extra: None,
     };
     let (tool, arguments) = (tool.to_string(), arguments.to_string());
     let called = store
-        .run_concurrent(async |accessor| tools.call_call(accessor, tool, arguments, context).await)
+        .run_concurrent(async |accessor| {
+            tools.call_call_tool(accessor, tool, arguments, context).await
+        })
         .await;
     text_of(called.expect("the loop runs").expect("no trap").expect("an answer"))
 }

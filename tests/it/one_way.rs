@@ -9,8 +9,8 @@ use tenon_host::history::{self, Query};
 use tenon_host::meta::TRUNCATED;
 use tenon_host::services::{GrantAll, Messaging, OutgoingMessage};
 use tenon_host::types::{
-    Blank, CallContext, CompletionReference, CompletionRequest, Error, HookPoint, Identity,
-    Registration, ResourceBody, ResourceContents, Verdict,
+    ArgumentCompletion, CallContext, CompletionReference, CompletionRequest, Error, HookPoint,
+    Identity, Registration, ResourceBody, ResourceContents, Verdict,
 };
 use tenon_host::{CallError, CallKind, Caller, Event, Failure, Platform, Plugin, Step};
 
@@ -100,9 +100,9 @@ async fn asked(platform: &Platform, tool: &str) -> Result<Value, CallError> {
             platform.unsubscribe("s", uri, caller).await.map(|()| json!(null))
         }
         _ => {
-            let place = CompletionReference::ResourceTemplate("memo:///{name}".into());
+            let reference = CompletionReference::ResourceTemplate("memo:///{name}".into());
             let (name, value) = ("name".into(), String::new());
-            let blank = Blank { place, name, value, filled: Vec::new() };
+            let blank = ArgumentCompletion { reference, name, value, others: Vec::new() };
             platform.suggest("s", blank, caller).await.map(|a| text(format!("{a:?}")))
         }
     }
@@ -161,8 +161,8 @@ struct Silent;
 #[async_trait]
 impl Plugin for Silent {
     async fn register(&self) -> Result<Registration, Failure> {
-        let (name, version) = ("silent".into(), "1.0.0".into());
-        let identity = Identity { name, version, description: String::new() };
+        let (name, version) = ("silent", "1.0.0");
+        let identity = Identity::new(name, version, "");
         Ok(Registration { resources: true, ..Registration::new(identity) })
     }
 
@@ -361,7 +361,7 @@ async fn what_is_asked_is_recorded_with_its_kind_and_its_usage() {
     let subject = json!({ "output": "good", "password": "mine" });
     let judged = platform.evaluate("judge/judge", subject, json!({}), caller).await.unwrap();
     assert!(matches!(judged.verdict, Verdict::Pass));
-    let point = HookPoint::Custom("error".into());
+    let point = HookPoint::Custom("test:error".into());
     platform.fire(&point, json!({ "a": 1 }), caller).await.unwrap();
 
     let ended = heard(&mut events, CallKind::Completion);
@@ -392,7 +392,7 @@ async fn what_is_asked_is_recorded_with_its_kind_and_its_usage() {
             "hook before-evaluate ok",
             "hook after-evaluate ok",
             "evaluation judge/judge ok",
-            "hook custom:error failed",
+            "hook test:error failed",
         ]
     );
     for record in &records {
@@ -433,7 +433,7 @@ async fn a_message_is_not_sent_before_hooks_have_seen_it() {
     let manifest = |id: &str, runtime: &str| {
         format!(
             "plugin.id = {id:?}\nruntime = {runtime}\n\
-             [capabilities]\nservices = [\"send-message\", \"search-memory\"]\n\
+             [capabilities]\nmessaging = [\"*\"]\nmemory = [\"search\"]\n\
              tools = [\"none\"]\nproviders = [\"none\"]\nsecrets = [\"none\"]"
         )
     };

@@ -10,9 +10,9 @@ use tenon_host::history::{self, Query, Record};
 use tenon_host::meta::{TRUNCATED, USAGE};
 use tenon_host::services::GrantAll;
 use tenon_host::types::{
-    Blank, CallContext, CompletionReference, Content, HookPoint, Identity, Prompt, PromptPage,
-    Registration, ResourceBody, ResourceContents, ResourcePage, Suggestions, TemplatePage,
-    mcp_json,
+    ArgumentCompletion, CallContext, CompletionReference, Content, HookPoint, Identity, Prompt,
+    PromptPage, Registration, ResourceBody, ResourceContents, ResourcePage, Suggestions,
+    TemplatePage, mcp_json,
 };
 use tenon_host::{
     Call, CallError, CallKind, Caller, Event, Failure, Platform, Plugin, Step, Subscription,
@@ -430,8 +430,7 @@ impl Asked {
 #[async_trait]
 impl Plugin for Asked {
     async fn register(&self) -> Result<Registration, Failure> {
-        let identity =
-            Identity { name: "n".into(), version: "1.0.0".into(), description: String::new() };
+        let identity = Identity::new("n", "1.0.0", "");
         Ok(Registration { resources: true, prompts: true, ..Registration::new(identity) })
     }
 
@@ -487,7 +486,11 @@ impl Plugin for Asked {
         Ok(Prompt { description: None, messages: Vec::new(), extra: None })
     }
 
-    async fn suggest(&self, _: Blank, context: CallContext) -> Result<Suggestions, Failure> {
+    async fn suggest(
+        &self,
+        _: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Failure> {
         self.note(context);
         Err(Failure::Trapped("no".into()))
     }
@@ -510,7 +513,12 @@ async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_i
     let blanks = vec![("a".to_string(), "b".to_string())];
     platform.prompt("n", "p", blanks.clone(), &caller).await.unwrap();
     let place = CompletionReference::Prompt("p".into());
-    let blank = Blank { place, name: "c".into(), value: "d".into(), filled: blanks };
+    let blank = ArgumentCompletion {
+        reference: place,
+        name: "c".into(),
+        value: "d".into(),
+        others: blanks,
+    };
     assert_eq!(platform.suggest("n", blank, &caller).await.unwrap_err().code(), "trapped");
     platform.subscribe("nobody", "x:y", &caller).await.unwrap_err();
 

@@ -2,7 +2,9 @@
 
 use futures::StreamExt;
 use std::time::Duration;
-use tenon_host::types::{CompletionRequest, Delta, Error, ModelTool, Part, StopReason, ToolChoice};
+use tenon_host::types::{
+    CompletionRequest, Delta, Error, ErrorCode, ModelTool, Part, StopReason, ToolChoice,
+};
 use tenon_host::{CallError, Caller, Failure};
 
 use crate::guests;
@@ -64,7 +66,7 @@ async fn an_answer_comes_piece_by_piece_on_instances_of_both_kinds() {
     for mode in ["fresh", "shared"] {
         let platform = providers(mode).await;
         let mut limited = request("echo", &"word ".repeat(100));
-        limited.limits.max_tokens = Some(40);
+        limited.sampling.max_tokens = Some(40);
         let mut answer = platform.stream(limited, &Caller::default()).await.unwrap();
         let mut text = String::new();
         while let Some(delta) = answer.next().await {
@@ -85,7 +87,10 @@ async fn a_bad_request_fails_before_anything_is_written() {
     let result = platform.stream(empty, &Caller::default()).await;
     assert!(matches!(
         result.map(drop),
-        Err(CallError::Failed { failure: Failure::Answered(Error::InvalidInput(_)), .. })
+        Err(CallError::Failed {
+            failure: Failure::Answered(Error { code: ErrorCode::InvalidInput, .. }),
+            ..
+        })
     ));
     let result = platform.complete(request("no-such", "x"), &Caller::default()).await;
     assert!(matches!(result, Err(CallError::NotFound { what: "model", .. })));
@@ -103,7 +108,8 @@ async fn every_way_in_which_a_stream_goes_wrong_has_an_end() {
                 .expect("it begins")
         };
         let error = open("error").await.finish().await.unwrap_err();
-        assert!(matches!(error, Failure::Answered(Error::Failed(why)) if why == "in the middle"));
+        let failed = Error::failed("in the middle");
+        assert!(matches!(&error, Failure::Answered(error) if *error == failed), "{error}");
         let error = open("trap").await.finish().await.unwrap_err();
         assert!(matches!(&error, Failure::Trapped(why) if why.contains("in a stream")), "{error}");
         let error = open("silent").await.finish().await.unwrap_err();

@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::types::{
-    Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
-    Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent, HookPoint,
-    Identity, Json, ModelInfo, Part, Prompt, PromptMessage, PromptRole, ProviderDefinition,
-    Reasoning, Registration, ResourceBody, ResourceContents, StopReason, Suggestions, TokenUsage,
-    ToolAnswer, ToolCall, ToolDefinition, ToolResult, Verdict,
+    ArgumentCompletion, CallContext, Completion, CompletionReference, CompletionRequest,
+    CompletionSummary, Content, ContentBlock, EvalDefinition, Evaluation, Finding, HookDecision,
+    HookEvent, HookPoint, HookRegistration, Identity, Json, ModelInfo, Part, Prompt, PromptMessage,
+    PromptRole, ProviderDefinition, Reasoning, Registration, ResourceBody, ResourceContents,
+    StopReason, Suggestions, TokenUsage, ToolCall, ToolCallResult, ToolDefinition, ToolResult,
+    Verdict,
 };
 use tenon_host::{Call, Caller, Failure, Platform, Plugin, ReadLimit};
 
@@ -36,11 +37,11 @@ struct Hiding;
 #[async_trait]
 impl Plugin for Hiding {
     async fn register(&self) -> Result<Registration, Failure> {
-        let (name, version) = ("hiding".into(), "1.0.0".into());
+        let (name, version) = ("hiding", "1.0.0");
         let schema = json!({ "type": "object" });
         Ok(Registration {
             tools: vec![ToolDefinition::new("t", "d", &schema)],
-            hooks: vec![HookPoint::Custom("veto".into())],
+            hooks: vec![HookRegistration::new(HookPoint::Custom("test:veto".into()))],
             providers: vec![ProviderDefinition { name: "p".into(), description: String::new() }],
             evals: vec![EvalDefinition {
                 name: "e".into(),
@@ -49,7 +50,7 @@ impl Plugin for Hiding {
             }],
             resources: true,
             prompts: true,
-            ..Registration::new(Identity { name, version, description: String::new() })
+            ..Registration::new(Identity::new(name, version, ""))
         })
     }
 
@@ -82,7 +83,11 @@ impl Plugin for Hiding {
                     name,
                     arguments: hidden_json().unwrap(),
                 }),
-                Part::ToolAnswer(ToolAnswer { id, content: vec![block()], is_error: false }),
+                Part::ToolCallResult(ToolCallResult {
+                    id,
+                    content: vec![block()],
+                    is_error: false,
+                }),
                 Part::Other(hidden_json().unwrap()),
             ],
             summary: CompletionSummary {
@@ -133,8 +138,8 @@ impl Plugin for Hiding {
         })
     }
 
-    async fn suggest(&self, _: Blank, _: CallContext) -> Result<Suggestions, Failure> {
-        Ok(Suggestions { values: Vec::new(), total: None, more: false, extra: hidden_json() })
+    async fn suggest(&self, _: ArgumentCompletion, _: CallContext) -> Result<Suggestions, Failure> {
+        Ok(Suggestions { values: Vec::new(), total: None, has_more: false, extra: hidden_json() })
     }
 }
 
@@ -144,10 +149,15 @@ async fn answers(platform: &Platform, caller: &Caller) -> Vec<(&'static str, Str
         let call = Call { caller: caller.clone(), ..Call::new(tool, arguments) };
         format!("{:?}", platform.call(call).await)
     };
-    let place = CompletionReference::Prompt("p".into());
-    let blank = Blank { place, name: "a".into(), value: String::new(), filled: Vec::new() };
+    let reference = CompletionReference::Prompt("p".into());
+    let blank = ArgumentCompletion {
+        reference,
+        name: "a".into(),
+        value: String::new(),
+        others: Vec::new(),
+    };
     let request = CompletionRequest::new("t/m", "text");
-    let veto = HookPoint::Custom("veto".into());
+    let veto = HookPoint::Custom("test:veto".into());
     vec![
         ("call", call("t__t", json!({})).await),
         ("read as a tool", call("t__read_resource", json!({ "uri": "a:b" })).await),

@@ -585,7 +585,7 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
     let doctor = project.tenon(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
     insta::assert_snapshot!(stdout(&doctor), @r#"
-    MCP: s (ok, 1 tool)
+    MCP: s (ok, 1 tool, 1 resource, 1 template, 1 prompt)
     note: plugin "s": the tool "echo" is held: it has changed since it was first
         seen (`description`)
       fix: `tenon approve s` shows what has changed and accepts it; other hosts have
@@ -961,8 +961,7 @@ struct Prompting;
 #[async_trait]
 impl Plugin for Prompting {
     async fn register(&self) -> Result<Registration, Failure> {
-        let identity =
-            Identity { name: "x".into(), version: "1.0.0".into(), description: "a\u{7}b".into() };
+        let identity = Identity::new("x", "1.0.0", "a\u{7}b");
         Ok(Registration { prompts: true, ..Registration::new(identity) })
     }
 

@@ -236,22 +236,22 @@ fn a_broken_promise_is_noticed() {
         &["config.keys is new and not marked with @since"],
     );
     check(
-        "tool-handler.wit",
+        "cancellation.wit",
         "cancel: async func",
         "pause: async func();\ncancel: async func",
-        &["tool-handler.pause is new, and guests export tool-handler"],
+        &["cancellation.pause is new, and guests export cancellation"],
     );
     check(
-        "tool-handler.wit",
+        "cancellation.wit",
         "cancel: async func",
         "cancel: func",
-        &["tool-handler.cancel has changed"],
+        &["cancellation.cancel has changed"],
     );
     check(
         "worlds.wit",
-        "world tool {\n    include base;\n    export plugin;",
-        "world tool {\n    include base;\n    export plugin;\n    export prompts;",
+        "world tool {\n    include base;\n    export lifecycle;",
+        "world tool {\n    include base;\n    export lifecycle;\n    export prompts;",
         &["world tool exports something else"],
     );
-    check("worlds.wit", "world eval", "world evals", &["world eval is gone"]);
+    check("worlds.wit", "world everything", "world all", &["world everything is gone"]);
 }

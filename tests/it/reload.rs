@@ -165,6 +165,7 @@ async fn a_call_in_flight_finishes_where_it_began() {
         session_id: None,
         traceparent: None,
         time_left: None,
+        extra: None,
     };
     let met = call_directly(plugin, "meet", json!({}).into(), context).await;
     assert!(met, "they meet");

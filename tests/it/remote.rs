@@ -457,10 +457,11 @@ async fn the_origin_of_a_server_is_all_that_its_bridge_is_granted() {
 
 #[test]
 fn the_bridge_to_servers_elsewhere_can_reach_nothing_but_the_web() {
-    let allowed = ["mcp-host", "log", "config", "notify", "types"];
+    let allowed = ["mcp-server", "log", "config", "notify", "user", "inference", "model", "types"];
     for import in imports_of(tenon_host::testing::REMOTE_BRIDGE) {
         let name = import.split('@').next().unwrap();
-        let allowed = match name.strip_prefix("tenon:plugin/") {
+        let own = name.strip_prefix("tenon:plugin/").or(name.strip_prefix("tenon:bridge/"));
+        let allowed = match own {
             Some(name) => allowed.contains(&name),
             None => name.starts_with("wasi:http/") || name.starts_with("wasi:clocks/"),
         };

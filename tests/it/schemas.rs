@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tenon_host::types::{
-    CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Json,
-    Registration, ToolDefinition, ToolResult, Verdict,
+    CallContext, EvalDefinition, Evaluation, HookDecision, HookEvent, HookPoint, HookRegistration,
+    Identity, Json, Registration, ToolDefinition, ToolResult, Verdict,
 };
 use tenon_host::{CallError, Caller, Failure, LimitExceeded, Plugin};
 
@@ -23,8 +23,7 @@ struct Stub {
 #[async_trait]
 impl Plugin for Stub {
     async fn register(&self) -> Result<Registration, Failure> {
-        let identity =
-            Identity { name: "n".into(), version: "1.0.0".into(), description: String::new() };
+        let identity = Identity::new("n", "1.0.0", "");
         let takes = ToolDefinition {
             input_schema: self.schema.clone(),
             ..ToolDefinition::new("takes", "d", &json!({}))
@@ -42,7 +41,7 @@ impl Plugin for Stub {
         Ok(Registration {
             tools: vec![takes, gives, fine],
             evals: vec![eval],
-            hooks: vec![HookPoint::BeforeToolCall],
+            hooks: vec![HookRegistration::new(HookPoint::BeforeToolCall)],
             ..Registration::new(identity)
         })
     }

@@ -15,6 +15,9 @@ use tenon_host::{Builder, Call, CallError, Caller, Config, HostEnvironment, Plat
 /// The MCP server that behaves.
 pub(crate) const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
 
+/// The MCP server that has everything.
+pub(crate) const EVERYTHING_SERVER: &str = env!("CARGO_BIN_EXE_everything-server");
+
 /// The MCP server that does not.
 pub(crate) const RUDE_SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
@@ -50,6 +53,22 @@ impl Project {
 
     pub(crate) fn config(&self) -> Config {
         Config::read(self.path("tenon.toml")).expect("the configuration is read")
+    }
+
+    /// Adds the plugins that MCP clients are served: the component that has everything, at this path, and a script that
+    /// asks.
+    pub(crate) fn add_served_plugins(&self, component: &str) {
+        let component = fs::read(component).expect("it is built");
+        let script = include_str!("../serve/fixtures.rhai");
+        let runtime = "kind = \"wasm\", path = \"code\", instance = \"shared\"";
+        for (id, runtime, code) in [
+            ("everything", runtime, component.as_slice()),
+            ("fixtures", "kind = \"rhai\", path = \"code\"", script.as_bytes()),
+        ] {
+            let folder = format!(".tenon/plugins/{id}");
+            self.write(&format!("{folder}/plugin.toml"), manifest_of(id, runtime));
+            self.write(&format!("{folder}/code"), code);
+        }
     }
 
     /// A platform of the project, not built yet. Compiled guests are shared between the tests.
@@ -106,6 +125,22 @@ impl Project {
             .env_remove("TENON_LOG");
         command
     }
+}
+
+/// The manifest of a component or a script that asks its host for all that it may. Capabilities have the same names for
+/// both.
+pub(crate) fn manifest_of(id: &str, runtime: &str) -> String {
+    format!(
+        "plugin.id = \"{id}\"
+         runtime = {{ {runtime} }}
+         [capabilities]
+         user = [\"ask\"]
+         providers = [\"default\"]
+         state = [\"project\"]
+         [limits]
+         cpu = \"1h\"
+        "
+    )
 }
 
 /// A platform, and the project that it needs as long as it runs.

@@ -46,6 +46,30 @@ pub(crate) fn try_out(project: &Project, folder: &Path, name: &str, world: &str)
             let model = format!("{name}/parrot");
             assert_eq!(said(&["complete", &model, "--prompt", "Polly wants"], 0), "Polly wants\n");
         }
+        "resource" => {
+            assert_eq!(said(&["resources", "list", name], 0), "planets://all  all\n");
+            assert_eq!(said(&["resources", "templates", name], 0), "planets://{number}  planet\n");
+            let all = said(&["resources", "read", name, "planets://all"], 0);
+            assert!(all.contains("Mercury") && all.contains("Neptune"), "{all}");
+            assert_eq!(said(&["resources", "read", name, "planets://3"], 0), "Earth\n");
+            let output = run(project, folder, &["resources", "read", name, "planets://9"], 1);
+            assert!(stderr(&output).contains("not found"), "{}", stderr(&output));
+            // What is no number is an error of the plugin as well, and no trap.
+            run(project, folder, &["resources", "read", name, "planets://earth"], 1);
+        }
+        "prompt" => {
+            let list = "explain topic=… [audience=…]  Asks for an explanation.\n";
+            assert_eq!(said(&["prompts", "list", name], 0), list);
+            let get = ["prompts", "get", name, "explain"];
+            let all = said(&[&get[..], &["topic=tides", "audience=a child"]].concat(), 0);
+            assert_eq!(all, "[user]\nExplain tides to a child.\n");
+            let required = said(&[&get[..], &["topic=tides"]].concat(), 0);
+            assert_eq!(required, "[user]\nExplain tides to a beginner.\n");
+            for wrong in ["audience=a child", "subject=tides"] {
+                let output = run(project, folder, &[&get[..], &[wrong]].concat(), 1);
+                assert!(stderr(&output).contains("invalid input"), "{}", stderr(&output));
+            }
+        }
         _ => {
             let subject = r#"{"output": "one two three four"}"#;
             let strategy = format!("{name}/concise");

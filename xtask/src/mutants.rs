@@ -399,6 +399,10 @@ fn link(to: &Path, place: &Path) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
+    // What is a folder now may have been a link before: nothing is written or removed behind it.
+    if to.is_symlink() {
+        fs::remove_file(to)?;
+    }
     fs::create_dir_all(to)?;
     let mut known = BTreeSet::new();
     for entry in fs::read_dir(from)? {

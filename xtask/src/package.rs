@@ -3,8 +3,9 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::{Package, cargo, packages, root, run};
@@ -15,12 +16,46 @@ const EMBEDDING: [(&str, &str); 2] = [("host", "tenon-host"), ("conformance", "t
 pub(crate) fn run_task() -> Result<()> {
     crate::setup::run()?;
     bring_components()?;
+    forget_unpacked()?;
     // The components are in no commit.
     let mut package = cargo(".", &["package", "--workspace", "--locked", "--allow-dirty"]);
     for name in unpublished()? {
         package.args(["--exclude", &name]);
     }
     run(&mut package)
+}
+
+/// Removes what cargo has unpacked of these crates before, in folders that it names `-HASH`, and what it knows of having
+/// built it. It does both only once for each version, and the crates change without a new one.
+fn forget_unpacked() -> Result<()> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    let sources = home.map(|home| home.join("registry/src"));
+    let sources = sources.iter().flat_map(|folder| entries(folder));
+    let sources = sources.filter(|path| name_of(path).starts_with('-'));
+    let unpacked = sources.flat_map(|folder| entries(&folder));
+    let built = entries(&root().join("target/debug/.fingerprint"));
+    let ours: Vec<String> = packages()?.into_iter().map(|package| package.name).collect();
+    for path in unpacked.chain(built) {
+        let name = name_of(&path);
+        let is_of = |package: &String| {
+            let rest = name.strip_prefix(package.as_str()).and_then(|rest| rest.strip_prefix('-'));
+            rest.is_some_and(|rest| !rest.contains('-'))
+        };
+        if ours.iter().any(is_of) {
+            fs::remove_dir_all(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Builds the components, and puts them into the folders of the crates that embed them.

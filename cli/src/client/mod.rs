@@ -2,7 +2,6 @@
 //! questions, and a place for their messages. It remembers nothing.
 
 mod form;
-mod sampling_json;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -11,9 +10,13 @@ use std::io::{self, BufRead, Write};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tenon_config::config::ClientSettings;
-use tenon_host::services::{ClientFeatures, Messaging, Offers, ServerRequest};
+use tenon_host::services::{ClientFeature, ClientFeatures, Messaging, Offers, Requester};
+use tenon_host::types::completion_json;
 use tenon_host::types::text::{one_line, visible};
-use tenon_host::types::{Error, OutgoingMessage, Unavailability};
+use tenon_host::types::{
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, OutgoingMessage, Part, Role,
+    UrlAnswer, UrlRequest,
+};
 use tenon_host::{Caller, Platform};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -124,19 +127,21 @@ impl Client {
         let _ = self.0.platform.set(platform.clone());
     }
 
-    /// The answer that was prepared, or that somebody gives.
-    async fn answer(&self, request: &ServerRequest) -> Answer {
+    /// The answer that was prepared, or that somebody gives on the terminal.
+    async fn answer(
+        &self,
+        requester: &Requester,
+        ask: impl FnOnce() -> Option<Answer> + Send + 'static,
+    ) -> Answer {
         if let Some(answers) = &self.0.answers {
             let next = answers.lock().unwrap_or_else(PoisonError::into_inner).next();
             return next.unwrap_or_else(|| {
-                tracing::warn!("plugin \"{}\" asks more than there are answers", request.server);
+                tracing::warn!("plugin \"{}\" asks more than there are answers", requester.plugin);
                 Answer::Cancel
             });
         }
         let _terminal = self.0.terminal.lock().await;
-        let request = request.clone();
-        let asked = tokio::task::spawn_blocking(move || ask(&request));
-        asked.await.ok().flatten().unwrap_or(Answer::Cancel)
+        tokio::task::spawn_blocking(ask).await.ok().flatten().unwrap_or(Answer::Cancel)
     }
 }
 
@@ -151,55 +156,76 @@ impl ClientFeatures for Client {
         Offers { forms: answers, pages, sampling: samples }
     }
 
-    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
-        let answer = match self.answer(&request).await {
-            Answer::Decline => return Ok(json!({ "action": "decline" })),
-            Answer::Cancel => return Ok(json!({ "action": "cancel" })),
-            Answer::Accept(_) if is_page(&request) => return Ok(json!({ "action": "accept" })),
-            Answer::Accept(given) => {
-                form::fields(&request.params["requestedSchema"]).and_then(|fields| {
-                    if let Some(name) = form::unknown(&fields, &given) {
-                        tracing::warn!(
-                            "the form of plugin \"{}\" has no member {name:?}, so its answer is left out",
-                            request.server
-                        );
-                    }
-                    form::filled_in(&fields, &given)
-                })
+    fn remedy(&self, missing: ClientFeature) -> String {
+        let remedy = match missing {
+            ClientFeature::Forms => "run it on a terminal, or answer with `--answers FILE`",
+            ClientFeature::Sampling if !self.samples() => {
+                "set `model` under [sampling] in the user's configuration"
             }
+            ClientFeature::Sampling => {
+                "run it on a terminal, or set `ask = false` under [sampling] in the user's configuration"
+            }
+            _ => "run it on a terminal, without `--answers`",
         };
-        Ok(match answer {
-            Ok(content) => json!({ "action": "accept", "content": content }),
+        remedy.into()
+    }
+
+    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+        let fields = form::fields(&form.schema).map_err(Error::invalid_input)?;
+        let (shown, plugin) = (fields.clone(), requester.plugin.clone());
+        let ask = move || ask_form(&plugin, &form.message, &shown);
+        let given = match self.answer(requester, ask).await {
+            Answer::Decline => return Ok(FormAnswer::Declined),
+            Answer::Cancel => return Ok(FormAnswer::Cancelled),
+            Answer::Accept(given) => given,
+        };
+        if let Some(name) = form::unknown(&fields, &given) {
+            tracing::warn!(
+                "the form of plugin \"{}\" has no member {name:?}, so its answer is left out",
+                requester.plugin
+            );
+        }
+        Ok(match form::filled_in(&fields, &given) {
+            Ok(content) => FormAnswer::Accepted(content),
             Err(problem) => {
-                tracing::warn!("plugin \"{}\" is not answered: {problem}", request.server);
-                json!({ "action": "cancel" })
+                tracing::warn!("plugin \"{}\" is not answered: {problem}", requester.plugin);
+                FormAnswer::Cancelled
             }
         })
     }
 
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
+    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+        let plugin = requester.plugin.clone();
+        Ok(match self.answer(requester, move || ask_page(&plugin, &page)).await {
+            Answer::Accept(_) => UrlAnswer::Accepted,
+            Answer::Decline => UrlAnswer::Declined,
+            Answer::Cancel => UrlAnswer::Cancelled,
+        })
+    }
+
+    async fn complete(
+        &self,
+        requester: &Requester,
+        request: CompletionRequest,
+    ) -> Result<Completion, Error> {
         let ClientSettings { sampling_model, sampling_asks, .. } = &self.0.settings;
         let (Some(model), Some(platform)) = (sampling_model, self.0.platform.get()) else {
-            return Err(Error::Denied("no model is configured for servers".into()));
+            return Err(Error::denied("no default model is configured"));
         };
-        let asked = sampling_json::request(model, &request.params)?;
         if *sampling_asks {
             let _terminal = self.0.terminal.lock().await;
-            let question = question_of_sampling(&request, model);
+            let question = question_of_sampling(&requester.plugin, &request, model);
             let allowed =
                 tokio::task::spawn_blocking(move || choice(&question, &["y", "n"]) == Some("y"));
-            let allowed = allowed.await;
-            if !allowed.unwrap_or(false) {
-                return Err(Error::Denied("the user does not want it".into()));
+            if !allowed.await.unwrap_or(false) {
+                return Err(Error::denied("the user does not want it"));
             }
         }
-        let by = Some(request.server.as_str().into());
+        let by = Some(requester.plugin.as_str().into());
         let caller = Caller { by, depth: 1, ..Caller::default() };
-        let completion = platform.complete(asked, &caller).await;
-        let completion = completion.map_err(|error| {
-            Error::Unavailable(Unavailability { message: error.to_string(), retry_after: None })
-        })?;
-        Ok(sampling_json::answer(&completion))
+        let request = CompletionRequest { model: model.clone(), ..request };
+        let completion = platform.complete(request, &caller).await;
+        completion.map_err(|error| Error::unavailable(error.to_string()))
     }
 }
 
@@ -215,7 +241,7 @@ impl Messaging for Client {
         };
         let failed = |problem: String| {
             let message = format!("the message is not sent: {problem}");
-            Error::Unavailable(Unavailability { message, retry_after: None })
+            Error::unavailable(message)
         };
         let extra = message.extra.as_deref().map(serde_json::from_str::<Value>);
         let form = json!({
@@ -239,42 +265,36 @@ impl Messaging for Client {
     }
 }
 
-fn is_page(request: &ServerRequest) -> bool {
-    request.params["mode"] == "url"
+/// What a plugin asks, as it is shown. The plugin has a say in the words.
+fn asks(plugin: &str, message: &str) -> String {
+    let message = visible(message).trim_end().replace('\n', "\n  | ");
+    format!("plugin \"{}\" asks: {message}\n", one_line(plugin))
 }
 
-/// Asks on the terminal; nothing where nobody answers. The server has a say in the words.
-fn ask(request: &ServerRequest) -> Option<Answer> {
-    let message = request.params["message"].as_str().unwrap_or_default();
-    let mut text = format!(
-        "server \"{}\" asks: {}\n",
-        one_line(&request.server),
-        visible(message).trim_end().replace('\n', "\n  | ")
+/// Asks on the terminal for a page to be opened; nothing where nobody answers.
+fn ask_page(plugin: &str, page: &UrlRequest) -> Option<Answer> {
+    let asked = asks(plugin, &page.message);
+    let question = format!(
+        "{asked}  it wants you to open {}\ndo you? [y]es, [n]o, [c]ancel: ",
+        one_line(&page.url)
     );
-    if is_page(request) {
-        let url = request.params["url"].as_str().unwrap_or_default();
-        text.push_str(&format!("  it wants you to open {}\n", one_line(url)));
-        let question = format!("{text}do you? [y]es, [n]o, [c]ancel: ");
-        return choice(&question, &["y", "n", "c"]).map(|choice| match choice {
-            "y" => Answer::Accept(Map::new()),
-            "n" => Answer::Decline,
-            _ => Answer::Cancel,
-        });
-    }
-    let fields = match form::fields(&request.params["requestedSchema"]) {
-        Ok(fields) => fields,
-        Err(problem) => {
-            tracing::warn!("server \"{}\" asks what cannot be shown: {problem}", request.server);
-            return None;
-        }
-    };
-    match choice(&format!("{text}answer it? [y]es, [n]o, [c]ancel: "), &["y", "n", "c"])? {
+    choice(&question, &["y", "n", "c"]).map(|choice| match choice {
+        "y" => Answer::Accept(Map::new()),
+        "n" => Answer::Decline,
+        _ => Answer::Cancel,
+    })
+}
+
+/// Has a form filled in on the terminal; nothing where nobody answers.
+fn ask_form(plugin: &str, message: &str, fields: &[form::Field]) -> Option<Answer> {
+    let asked = asks(plugin, message);
+    match choice(&format!("{asked}answer it? [y]es, [n]o, [c]ancel: "), &["y", "n", "c"])? {
         "y" => {}
         "n" => return Some(Answer::Decline),
         _ => return Some(Answer::Cancel),
     }
     let mut content = Map::new();
-    for field in &fields {
+    for field in fields {
         let mut question = field.question();
         loop {
             match field.read(&line(&question)?) {
@@ -289,27 +309,30 @@ fn ask(request: &ServerRequest) -> Option<Answer> {
     Some(Answer::Accept(content))
 }
 
-/// Shows all that a model would be told by a server, and asks whether it may be.
-fn question_of_sampling(request: &ServerRequest, model: &str) -> String {
-    let params = &request.params;
+/// Shows all that a model would be told, and asks whether it may be.
+fn question_of_sampling(plugin: &str, request: &CompletionRequest, model: &str) -> String {
     let mut question =
-        format!("server \"{}\" asks the model {}:\n", one_line(&request.server), one_line(model));
+        format!("plugin \"{}\" asks the model {}:\n", one_line(plugin), one_line(model));
     let mut say = |who: &str, said: &str| {
         let said = visible(said).trim_end().replace('\n', "\n  | ");
         question.push_str(&format!("  [{}] {}\n", one_line(who), ends_of(&said)));
     };
-    if let Some(system) = params["systemPrompt"].as_str() {
-        say("system", system);
-    }
-    for message in params["messages"].as_array().into_iter().flatten() {
-        let role = message["role"].as_str().unwrap_or_default();
-        match message["content"]["text"].as_str() {
-            Some(text) => say(role, text),
-            None => say(role, &message["content"].to_string()),
+    for message in &request.messages {
+        let role = match message.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool result",
+        };
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => say(role, text),
+                other => say(role, &completion_json::part(other).to_string()),
+            }
         }
     }
-    for tool in params["tools"].as_array().into_iter().flatten() {
-        say("tool", &tool.to_string());
+    for tool in &request.tools {
+        say("tool", &format!("{}: {} {}", tool.name, tool.description, tool.input_schema));
     }
     question.push_str("may it? [y]es, [n]o: ");
     question

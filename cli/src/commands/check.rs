@@ -19,6 +19,7 @@ use crate::authored::AuthoredPlugin;
 use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::error::{Error, Exit};
+use crate::listing::Listing;
 use crate::open::trust;
 use crate::templates::Language;
 use crate::{Common, open, output};
@@ -32,8 +33,8 @@ use crate::{Common, open, output};
 
 Builds the plugin, then compares the manifest with the component's imports, and its exports with the
 worlds of the contract. The plugin does not run. `--register` also runs its registration, with
-nothing granted, and checks its tools and schemas as a host does. The exit code is 0 if there are
-only warnings.")]
+nothing granted, checks its tools and schemas as a host does, and has it list its resources and
+prompts. The exit code is 0 if there are only warnings.")]
 pub(crate) struct Args {
     /// The folder with the plugin.toml [default: that of --project]
     #[arg(value_name = "DIR")]
@@ -114,20 +115,32 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     show(common, plugin.id(), &findings.0, registered.as_ref(), args.register)
 }
 
-/// What a plugin registered.
+/// What a plugin registered, and what it lists.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Registered {
     tools: Vec<String>,
     hooks: Vec<String>,
     providers: Vec<String>,
     evals: Vec<String>,
+    resources: Vec<String>,
+    resource_templates: Vec<String>,
+    prompts: Vec<String>,
 }
 
 impl Registered {
     /// The names, by what they are of.
-    fn parts(&self) -> [(&'static str, &[String]); 4] {
-        let Self { tools, hooks, providers, evals } = self;
-        [("tools", tools), ("hooks", hooks), ("providers", providers), ("evals", evals)]
+    fn parts(&self) -> [(&'static str, &[String]); 7] {
+        let Self { tools, hooks, providers, evals, resources, resource_templates, prompts } = self;
+        [
+            ("tools", tools),
+            ("hooks", hooks),
+            ("providers", providers),
+            ("evals", evals),
+            ("resources", resources),
+            ("resource templates", resource_templates),
+            ("prompts", prompts),
+        ]
     }
 }
 
@@ -217,16 +230,17 @@ fn check_exports(findings: &mut Findings, component: &Component) {
     let handlers: Vec<&str> =
         WORLDS.iter().map(|(_, handler)| *handler).filter(|handler| has(handler)).collect();
     let exports = |name: &str| Some(format!("export tenon:plugin/{name}@{ours}"));
-    if !has("plugin") {
-        findings.error("it does not export `plugin`, which every plugin does", exports("plugin"));
+    if !has("lifecycle") {
+        let problem = "it does not export `lifecycle`, which every plugin does";
+        findings.error(problem, exports("lifecycle"));
     }
-    if handlers.is_empty() && !has("resources") && !has("prompts") {
+    if handlers.is_empty() {
         let all: Vec<String> = WORLDS.iter().map(|(_, handler)| format!("`{handler}`")).collect();
         findings.error(format!("it exports none of {}", all.join(", ")), None);
     }
-    if has("provider-stream") && !has("provider-handler") {
-        let problem = "it exports `provider-stream` and not `provider-handler`";
-        findings.error(problem, exports("provider-handler"));
+    if has("provider-stream") && !has("providers") {
+        let problem = "it exports `provider-stream` and not `providers`";
+        findings.error(problem, exports("providers"));
     }
 }
 
@@ -359,15 +373,20 @@ async fn register(
             for tool in plugin.tools() {
                 check_name(findings, &authored.plugin, &tool.definition.name);
             }
+            let listing = Listing::of(&platform, id).await;
+            check_listing(findings, &authored.plugin, &listing);
             let registered = Registered {
                 tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),
-                hooks: plugin.hooks().iter().map(ToString::to_string).collect(),
+                hooks: plugin.hooks().iter().map(|hook| hook.point.to_string()).collect(),
                 providers: plugin
                     .providers()
                     .iter()
                     .map(|provider| provider.name.clone())
                     .collect(),
                 evals: plugin.evals().iter().map(|eval| eval.definition.name.clone()).collect(),
+                resources: listing.resources.names().to_vec(),
+                resource_templates: listing.templates.names().to_vec(),
+                prompts: listing.prompts.names().to_vec(),
             };
             let has_more = plugin.has_resources() || plugin.has_prompts();
             if registered.parts().iter().all(|(_, names)| names.is_empty()) && !has_more {
@@ -394,6 +413,24 @@ async fn register(
     drop(registry);
     platform.shutdown().await;
     Ok(registered)
+}
+
+/// Whether the plugin lists what it has. One that requests something may need it for that.
+fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &Listing) {
+    let id = plugin.id();
+    for (what, listed) in listing.parts() {
+        let Err(error) = &listed.0 else { continue };
+        let problem = format!("its {what} are not listed: {error}");
+        match plugin.requested().is_empty() {
+            true => findings.error(problem, None),
+            false => findings.warning(
+                problem,
+                Some(format!(
+                    "nothing is granted here; `tenon approve {id}` and `tenon doctor {id}` show them"
+                )),
+            ),
+        }
+    }
 }
 
 /// Whether a tool is offered by the name that its plugin gives it.

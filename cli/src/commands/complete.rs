@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_host::meta::TRUNCATED;
+use tenon_host::types::completion_json::{self, summary};
 use tenon_host::types::mcp_json;
 use tenon_host::types::text::one_line;
 use tenon_host::types::{
@@ -12,7 +13,6 @@ use tenon_host::types::{
 };
 use tenon_host::{CallError, Caller, Platform};
 
-use crate::completion_json::{self, summary};
 use crate::error::Error;
 use crate::hint::as_typed;
 use crate::open::trust;
@@ -197,13 +197,14 @@ fn request(model: String, args: &Args) -> Result<CompletionRequest, Error> {
     request.tools =
         tools.map_err(|problem| Error::Input(format!("tools: {problem}")))?.unwrap_or_default();
     if let Some(choice) = &args.tool_choice {
-        request.tool_choice = completion_json::tool_choice(choice, &request.tools)?;
+        request.tool_choice =
+            completion_json::tool_choice(choice, &request.tools).map_err(Error::Input)?;
     }
-    request.limits.max_tokens = args.max_tokens;
-    request.limits.temperature = args.temperature;
-    request.limits.top_p = args.top_p;
-    request.limits.stop.clone_from(&args.stop);
-    request.limits.seed = args.seed;
+    request.sampling.max_tokens = args.max_tokens;
+    request.sampling.temperature = args.temperature;
+    request.sampling.top_p = args.top_p;
+    request.sampling.stop_sequences.clone_from(&args.stop);
+    request.sampling.seed = args.seed;
     request.response_schema = object("the response schema", &args.response_schema)?;
     request.extra = object("extra", &args.extra)?;
     Ok(request)
@@ -233,7 +234,7 @@ async fn complete(
                     aside("gives", &what);
                 }
                 Part::Other(json) => aside("gives", json),
-                Part::Text(_) | Part::ToolAnswer(_) => {}
+                Part::Text(_) | Part::ToolCallResult(_) => {}
             }
         }
         stopped(&completion.summary.stop_reason);
@@ -242,9 +243,8 @@ async fn complete(
         }
         return output::text(&text);
     }
-    let mut form = summary(&completion.summary);
+    let mut form = completion_json::completion(&completion);
     form["text"] = json!(text);
-    form["parts"] = completion.parts.iter().map(completion_json::part).collect();
     output::json(&form)
 }
 

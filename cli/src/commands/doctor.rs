@@ -3,18 +3,19 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, Caller, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState,
-    Registry, ServerReport,
+    BreakerState, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState, Registry,
+    ServerReport,
 };
 
 use crate::error::{Error, Exit};
 use crate::hint::as_typed;
+use crate::listing::{Listed, Listing};
 use crate::{Common, open, output};
 
 /// Start all plugins and report their state
@@ -46,7 +47,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let platform = found.build(|candidate: &Candidate| is_asked(candidate.id()));
     open::with(common, platform, async |platform| {
         let (reports, mut diagnostics) = (platform.plugins(), platform.diagnostics());
-        diagnostics.extend(held(platform, is_asked).await);
+        let listings = listings(platform, is_asked).await;
+        // What is held of prompts, resources and templates is known once they are listed.
+        diagnostics.extend(held(platform, is_asked));
         let is_of =
             |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
         let reports: Vec<_> = reports.iter().filter(|report| is_asked(&report.plugin)).collect();
@@ -72,7 +75,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         // What is used all the same, as it only varies or its operator says so, is no failure.
         let is_well = |note: &&Diagnostic| registry.pin_warnings().contains(note);
         let well = diagnostics.iter().filter(is_of).all(|note| is_well(&note));
-        let checked = DoctorReport { registry, reports, notes, well };
+        let checked = DoctorReport { registry, listings, reports, notes, well };
         match (common.json, verbose || !plugins.is_empty()) {
             (true, _) => checked.rows()?,
             (false, true) => checked.whole()?,
@@ -83,35 +86,37 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     .await
 }
 
-/// What is held of the prompts, resources and templates of servers. They are listed for it: nothing else does so before
-/// somebody asks for one.
-async fn held(platform: &Platform, is_asked: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
-    let (registry, caller) = (platform.registry(), Caller::default());
+/// What plugins list, by their ids. One that fails here says so where it is asked for something.
+async fn listings(
+    platform: &Platform,
+    is_asked: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Listing> {
+    let registry = platform.registry();
+    let plugins = registry.plugins().iter().filter(|plugin| is_asked(plugin.id()));
+    let listings = plugins
+        .map(async |plugin| (plugin.id().to_string(), Listing::of(platform, plugin.id()).await));
+    join_all(listings).await.into_iter().collect()
+}
+
+/// What is held of the prompts, resources and templates of servers.
+fn held(platform: &Platform, is_asked: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
+    let registry = platform.registry();
     let servers = registry.plugins().iter();
     let servers =
         servers.filter(|plugin| plugin.kind() == PluginKind::Mcp && is_asked(plugin.id()));
-    let held = servers.map(async |plugin| {
+    let held = servers.flat_map(|plugin| {
         let id = plugin.id();
-        // One that fails here says so where it is asked for something.
-        if plugin.has_prompts() {
-            let _ = platform.prompts(id, &caller).await;
-        }
-        if plugin.has_resources() {
-            let _ = platform.resources(id, &caller).await;
-            let _ = platform.resource_templates(id, &caller).await;
-        }
         let held = platform.server(id).map(|server| server.held).unwrap_or_default();
         let remedy = tenon_config::pins::remedy(id);
-        held.into_iter()
-            .map(|problem| Diagnostic::of(id, problem).remedy(remedy.clone()))
-            .collect::<Vec<Diagnostic>>()
+        held.into_iter().map(move |problem| Diagnostic::of(id, problem).remedy(remedy.clone()))
     });
-    join_all(held).await.into_iter().flatten().collect()
+    held.collect()
 }
 
 /// What there is to say.
 struct DoctorReport<'a> {
     registry: Arc<Registry>,
+    listings: BTreeMap<String, Listing>,
     reports: Vec<&'a PluginReport>,
     /// What is to be said of no plugin, or of one that is there all the same.
     notes: Vec<&'a Diagnostic>,
@@ -127,14 +132,14 @@ impl DoctorReport<'_> {
 
     fn rows(&self) -> Result<(), Error> {
         let notes = self.notes.iter().map(|note| row_of_diagnostic(note));
-        let rows = self.reports.iter().map(|report| row(report)).chain(notes);
+        let rows = self.reports.iter().map(|report| self.row(report)).chain(notes);
         output::json(&rows.collect::<Vec<_>>())
     }
 
     /// Everything, a plugin after the other.
     fn whole(&self) -> Result<(), Error> {
         for report in &self.reports {
-            wrap(line(report).split(' '), ["", ""], LINE_WIDTH)
+            wrap(self.line(report).split(' '), ["", ""], LINE_WIDTH)
                 .iter()
                 .try_for_each(output::line)?;
             details(report.detail.as_deref(), report.remedy.as_deref())?;
@@ -160,6 +165,14 @@ impl DoctorReport<'_> {
         if !tools.is_empty() {
             more.push(format!("tools: {}", tools.join(", ")));
         }
+        let listing = self.listings.get(&report.plugin);
+        for (what, listed) in listing.into_iter().flat_map(Listing::parts) {
+            match &listed.0 {
+                Ok(names) if names.is_empty() => {}
+                Ok(names) => more.push(format!("{what}: {}", names.join(", "))),
+                Err(error) => more.push(format!("{what}: not listed: {error}")),
+            }
+        }
         if let Some(server) = &report.server {
             more.push(server_line(server));
             if !server.stderr.is_empty() && report.state == PluginState::Ready {
@@ -182,16 +195,21 @@ impl DoctorReport<'_> {
         for kind in [PluginKind::Mcp, PluginKind::Wasm, PluginKind::Rhai, PluginKind::Builtin] {
             let well = self.reports.iter().filter(|of| of.kind == kind && !is_concern(of));
             let mut well: Vec<String> =
-                well.map(|report| format!("{},", standing(report))).collect();
+                well.map(|report| format!("{},", self.standing(report))).collect();
             if let Some(last) = well.last_mut() {
                 last.pop();
                 well[0].insert_str(0, &format!("{}: ", tier(kind)));
-                let words = well.iter().map(String::as_str);
+                // A plugin stands on one line, if it fits there.
+                let fits = |plugin: &str| HANGING[1].len() + plugin.chars().count() <= LINE_WIDTH;
+                let words = well.iter().flat_map(|plugin| match fits(plugin) {
+                    true => vec![plugin.as_str()],
+                    false => plugin.split(' ').collect(),
+                });
                 wrap(words, HANGING, LINE_WIDTH).iter().try_for_each(output::line)?;
             }
         }
         let concerns = self.reports.iter().filter(|report| is_concern(report));
-        let concerns = concerns.map(|report| Issue::of_plugin(report));
+        let concerns = concerns.map(|report| Issue::of_plugin(report, self.standing(report)));
         let mut notes: Vec<Issue> = Vec::new();
         for note in &self.notes {
             let note = Issue::of_note(note);
@@ -251,6 +269,69 @@ impl DoctorReport<'_> {
         };
         format!("{ready} of {} plugins are ready{whole}", ready + failed + broken.len())
     }
+
+    fn row(&self, report: &PluginReport) -> Value {
+        let listing = self.listings.get(&report.plugin);
+        // It has none if it is not there; how many, a plugin that does not list them does not say.
+        let count = |of: fn(&Listing) -> &Listed| listing.map_or(Some(0), |all| of(all).count());
+        json!({
+            "plugin": report.plugin,
+            "kind": report.kind,
+            "state": report.state,
+            "version": report.version,
+            "tools": report.tools,
+            "hooks": report.hooks,
+            "evals": report.evals,
+            "providers": report.providers,
+            "resources": count(|listing| &listing.resources),
+            "resourceTemplates": count(|listing| &listing.templates),
+            "prompts": count(|listing| &listing.prompts),
+            "capabilities": report.capabilities,
+            "requested": report.requested,
+            "granted": report.granted,
+            "limits": report.limits,
+            "needs": report.needs,
+            "server": report.server,
+            "detail": report.detail.as_deref().map(as_typed),
+            "remedy": report.remedy.as_deref().map(as_typed),
+        })
+    }
+
+    /// Whether a plugin is there, and with what: `github (ok, 12 tools)`.
+    fn standing(&self, report: &PluginReport) -> String {
+        let listing = self.listings.get(&report.plugin);
+        let count = |of: fn(&Listing) -> &Listed| listing.map_or(0, |all| of(all).names().len());
+        let counts = [
+            (report.tools, "tool"),
+            (report.hooks, "hook"),
+            (report.evals, "eval"),
+            (report.providers, "provider"),
+            (count(|listing| &listing.resources), "resource"),
+            (count(|listing| &listing.templates), "template"),
+            (count(|listing| &listing.prompts), "prompt"),
+        ];
+        let plural = |count: usize, one: &str, many: &str| match count {
+            0 => String::new(),
+            1 => format!(", 1 {one}"),
+            count => format!(", {count} {many}"),
+        };
+        let counts: String =
+            counts.iter().map(|(count, what)| plural(*count, what, &format!("{what}s"))).collect();
+        let capabilities = plural(report.capabilities, "capability", "capabilities");
+        format!("{} ({}{counts}{capabilities})", report.plugin, report.state)
+    }
+
+    /// One line for one plugin: `MCP: github (ok, 12 tools)`, and at the end its version.
+    fn line(&self, report: &PluginReport) -> String {
+        let line = format!("{}: {}", tier(report.kind), self.standing(report));
+        let version = report.version.as_deref().unwrap_or_default();
+        let version = one_line(version);
+        let room = LINE_WIDTH.saturating_sub(line.chars().count() + 1);
+        match version.is_empty() || version.chars().count() > room {
+            true => line,
+            false => format!("{line} {version:>room$}"),
+        }
+    }
 }
 
 /// How many lines of what they said are shown of all concerns together; each has two at least.
@@ -271,9 +352,9 @@ struct Issue<'a> {
 }
 
 impl<'a> Issue<'a> {
-    fn of_plugin(report: &'a PluginReport) -> Self {
+    fn of_plugin(report: &'a PluginReport, standing: String) -> Self {
         let detail = report.detail.as_deref().map(|detail| format!(": {detail}"));
-        let (tier, standing) = (tier(report.kind), standing(report));
+        let tier = tier(report.kind);
         let remarks = report.server.as_ref().and_then(remarks);
         Self {
             words: format!("{tier}: {standing}{}", detail.unwrap_or_default()),
@@ -344,27 +425,6 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn row(report: &PluginReport) -> Value {
-    json!({
-        "plugin": report.plugin,
-        "kind": report.kind,
-        "state": report.state,
-        "version": report.version,
-        "tools": report.tools,
-        "hooks": report.hooks,
-        "evals": report.evals,
-        "providers": report.providers,
-        "capabilities": report.capabilities,
-        "requested": report.requested,
-        "granted": report.granted,
-        "limits": report.limits,
-        "needs": report.needs,
-        "server": report.server,
-        "detail": report.detail.as_deref().map(as_typed),
-        "remedy": report.remedy.as_deref().map(as_typed),
-    })
-}
-
 /// What is wrong with something that is no plugin, or not wholly one, in the form of the others.
 fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
     json!({
@@ -376,6 +436,9 @@ fn row_of_diagnostic(diagnostic: &Diagnostic) -> Value {
         "hooks": 0,
         "evals": 0,
         "providers": 0,
+        "resources": 0,
+        "resourceTemplates": 0,
+        "prompts": 0,
         "capabilities": 0,
         "requested": {},
         "granted": {},
@@ -474,37 +537,6 @@ fn tier(kind: PluginKind) -> &'static str {
         PluginKind::Mcp => "MCP",
         PluginKind::Rhai => "Rhai",
         PluginKind::Builtin => "Built-in",
-    }
-}
-
-/// Whether a plugin is there, and with what: `github (ok, 12 tools)`.
-fn standing(report: &PluginReport) -> String {
-    let counts = [
-        (report.tools, "tool"),
-        (report.hooks, "hook"),
-        (report.evals, "eval"),
-        (report.providers, "provider"),
-    ];
-    let plural = |count: usize, one: &str, many: &str| match count {
-        0 => String::new(),
-        1 => format!(", 1 {one}"),
-        count => format!(", {count} {many}"),
-    };
-    let counts: String =
-        counts.iter().map(|(count, what)| plural(*count, what, &format!("{what}s"))).collect();
-    let capabilities = plural(report.capabilities, "capability", "capabilities");
-    format!("{} ({}{counts}{capabilities})", report.plugin, report.state)
-}
-
-/// One line for one plugin: `MCP: github (ok, 12 tools)`, and at the end its version.
-fn line(report: &PluginReport) -> String {
-    let line = format!("{}: {}", tier(report.kind), standing(report));
-    let version = report.version.as_deref().unwrap_or_default();
-    let version = one_line(version);
-    let room = LINE_WIDTH.saturating_sub(line.chars().count() + 1);
-    match version.is_empty() || version.chars().count() > room {
-        true => line,
-        false => format!("{line} {version:>room$}"),
     }
 }
 

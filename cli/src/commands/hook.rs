@@ -2,10 +2,11 @@
 
 use serde_json::json;
 use std::process::ExitCode;
+use tenon_config::discover::Candidate;
 use tenon_host::types::HookPoint;
 use tenon_host::types::hook::{POINTS, PointInfo};
 use tenon_host::types::text::one_line;
-use tenon_host::{CallError, HookOutcome, HookReport, PluginKind, Registry};
+use tenon_host::{CallError, HookOutcome, HookReport, Registry};
 
 use crate::error::{Error, Exit};
 use crate::{Common, open, output};
@@ -14,7 +15,7 @@ use crate::{Common, open, output};
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Args {
-    /// The point, one of those below or custom:NAME; without it, the handlers are listed in their order
+    /// The point, one of those below or PREFIX:NAME; without it, the handlers are listed in their order
     point: Option<HookPoint>,
     /// The context: a JSON object, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", default_value = "{}")]
@@ -27,14 +28,14 @@ fn help() -> String {
         .collect();
     format!(
         "Points:
-{points}  custom:NAME       of your own
+{points}  PREFIX:NAME       of a host's own
 
 A veto ends the command with the exit code 3.
 
 Examples:
   tenon hook
   tenon hook before-plan --context '{{\"goal\": \"tidy up\"}}'
-  tenon --json hook custom:deploy --context @context.json"
+  tenon --json hook acme:deploy --context @context.json"
     )
 }
 
@@ -42,8 +43,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let context = output::read_json("context", &args.context)?;
     let found = open::found(common)?;
     let Some(point) = &args.point else {
-        // An MCP server has no hooks.
-        let platform = found.platform(|candidate| candidate.kind() != PluginKind::Mcp);
+        let platform = found.platform(Candidate::may_handle_hooks);
         return open::with(common, platform, async |platform| list(common, &platform.registry()))
             .await;
     };
@@ -56,7 +56,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 /// Lists who handles which point. Handlers run in this order.
 fn list(common: &Common, registry: &Registry) -> Result<ExitCode, Error> {
     let rows = registry.hooks().map(|(point, handlers)| {
-        (point.to_string(), handlers.iter().map(|plugin| plugin.id()).collect::<Vec<_>>())
+        (point.to_string(), handlers.iter().map(|handler| handler.plugin.id()).collect::<Vec<_>>())
     });
     if common.json {
         let rows = rows.map(|(point, handlers)| {

@@ -55,6 +55,9 @@ struct Inspection {
     /// What some of that means, which nobody should grant without knowing it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<GrantWarning>,
+    /// The names of the skills that it carries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<String>,
     /// How much that plugin may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
@@ -80,11 +83,13 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let found = open::found(common);
     let candidates = found.as_ref().map_or(&[][..], |found| &found.discovery.candidates);
     let file = PathBuf::from(&args.component);
-    let plugin = candidates.iter().find(|candidate| match file.exists() {
+    // A plugin may be named like a folder.
+    let is_file = file.exists() && !file.is_dir();
+    let plugin = candidates.iter().find(|candidate| match is_file {
         true => candidate.component().is_some_and(|component| same(component, &file)),
         false => candidate.id() == args.component,
     });
-    let path = match plugin.filter(|_| !file.exists()) {
+    let path = match plugin.filter(|_| !is_file) {
         None => match &found {
             // What can be no id is a file that is not there.
             Ok(found) if !file.exists() && !args.component.contains(['/', '.']) => {
@@ -119,6 +124,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         let granted = granted(found, plugin)?;
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
         inspection.warnings = warnings(found, &plugin.requested(), &granted);
+        inspection.skills = plugin.skill_names().map(Into::into).collect();
         inspection.limits = Some(plugin.limits().clone());
         inspection.plugin = Some(plugin.id().to_string());
         inspection.capabilities = Some(needs);
@@ -137,6 +143,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         plugin,
         capabilities,
         warnings,
+        skills,
         limits,
     } = inspection;
     for key in KEYS {
@@ -179,6 +186,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             output::line("  none")?;
         }
     }
+    skill_line(skills.iter().map(String::as_str))?;
     if let Some(limits) = limits {
         output::line(format!("limits: {limits}"))?;
     }
@@ -227,6 +235,7 @@ fn show_plugin(
             "requested": requested,
             "granted": granted,
             "warnings": warnings,
+            "skills": plugin.skill_names().collect::<Vec<_>>(),
             "limits": limits,
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -244,8 +253,18 @@ fn show_plugin(
     if requested.is_empty() {
         output::line("  none")?;
     }
+    skill_line(plugin.skill_names())?;
     output::line(format!("limits: {limits}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the skills that a plugin carries, where there are any.
+fn skill_line<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    let names: Vec<&str> = names.collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => output::line(format!("skills: {}", names.join(", "))),
+    }
 }
 
 /// The values of a capability: those that are requested, and those that are granted in their place.
@@ -283,6 +302,7 @@ impl Inspection {
             plugin: None,
             capabilities: None,
             warnings: Vec::new(),
+            skills: Vec::new(),
             limits: None,
             metadata,
         }

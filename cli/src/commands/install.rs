@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use tenon_config::chain;
 use tenon_config::discover::id_of;
 use tenon_config::files::Digest;
 use tenon_config::grant::Need;
 use tenon_config::lock::{LockFile, LockedPlugin};
+use tenon_config::skills::SkillFiles;
 use tenon_host::types::text::one_line;
 use tenon_host::{HostEnvironment, Limits, PluginKind, check_script, speaks};
 
@@ -16,7 +18,8 @@ use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
-use crate::installed::{InstallFolder, MANIFEST, ManifestSummary, is_left_over};
+use crate::hint::quoted;
+use crate::installed::{InstallFolder, MANIFEST, ManifestSummary, PluginFiles, is_left_over};
 use crate::open::trust;
 use crate::{Common, open, output};
 
@@ -30,7 +33,7 @@ use crate::{Common, open, output};
   tenon install
 
 A source is a component, a script, a folder with a plugin.toml, or a component on the web or in a
-registry. Nothing of it runs. It is copied to .tenon/plugins of the project, and `tenon.lock` records
+registry. Nothing of it runs. It is copied with its skills to .tenon/plugins of the project, and `tenon.lock` records
 its source and digests: a plugin that does not match them is not loaded. What it requests must be
 approved. Without a source, everything in the lock file is installed; with `--locked`, only what is in
 it. SSL_CERT_FILE names a file with further certificate authorities to trust.")]
@@ -64,6 +67,7 @@ struct PreparedInstall {
     locked: LockedPlugin,
     manifest: String,
     code: Vec<u8>,
+    skills: SkillFiles,
     /// Capabilities that it needs for what it imports, and does not request.
     unrequested: Vec<&'static str>,
 }
@@ -149,7 +153,7 @@ fn kept(source: &Source, place: &InstallFolder) -> String {
 
 impl PreparedInstall {
     fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
-        let FetchedPlugin { name, file, code, manifest, resolved } = fetched;
+        let FetchedPlugin { name, file, code, manifest, skills, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
         let component = match code.starts_with(b"\0asm") {
             true => Some(Component::read(&code).map_err(no)?),
@@ -197,6 +201,7 @@ impl PreparedInstall {
             }
         };
         let about = ManifestSummary::read(&manifest).map_err(no)?;
+        skills.skills(Path::new("")).map_err(|error| no(chain(&error)))?;
         let kind = if component.is_some() { PluginKind::Wasm } else { PluginKind::Rhai };
         if about.kind != kind {
             return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
@@ -214,11 +219,13 @@ impl PreparedInstall {
                 file: Some(about.file_name()),
                 code: Digest::of(&code),
                 manifest: Digest::of(&manifest),
+                skills: skills.digest(),
             },
             unrequested: unrequested.map(|need| need.capability).collect(),
             about,
             manifest,
             code,
+            skills,
         })
     }
 }
@@ -286,6 +293,9 @@ fn as_locked(
             locked.manifest.named(),
             plan.locked.manifest.named()
         ),
+        Some(locked) if locked.skills != plan.locked.skills => {
+            format!("the skills of plugin \"{id}\" are not what {file} has")
+        }
         Some(locked) => return Ok(locked.clone()),
     };
     Err(Error::Refused {
@@ -316,13 +326,14 @@ fn install(
     lock: &mut LockFile,
     plan: PreparedInstall,
 ) -> Result<Value, Error> {
-    let PreparedInstall { about, locked, manifest, code, unrequested } = plan;
+    let PreparedInstall { about, locked, manifest, code, skills, unrequested } = plan;
     let other = { lock.plugins.get(&about.id) }
         .filter(|former| (&former.source, former.code) != (&locked.source, locked.code));
     let replaced =
         other.map(|former| json!({ "source": former.source, "digest": former.code.named() }));
     let replaces = other.map(|former| format!("{} of {}", former.code.named(), former.source));
-    place.put(lock, &about, locked.clone(), &manifest, &code)?;
+    let files = PluginFiles { manifest: &manifest, code: &code, skills: &skills };
+    place.put(lock, &about, locked.clone(), &files)?;
     let folder = place.of_plugin(&about.id);
     let mut row = row(&about.id, &locked, &folder, "installed", &unrequested);
     row["replaced"] = json!(replaced);
@@ -338,6 +349,9 @@ fn install(
             one_line(locked.resolved.as_ref().unwrap_or(&locked.source))
         ))?;
         output::line(format!("  digest    {}", locked.code.named()))?;
+        if let Some(skills) = locked.skills {
+            output::line(format!("  skills    {}", skills.named()))?;
+        }
         if let Some(replaces) = replaces {
             output::line(format!("  replaces  {}", one_line(&replaces)))?;
         }
@@ -358,6 +372,7 @@ fn row(id: &str, locked: &LockedPlugin, folder: &Path, state: &str, unrequested:
         "resolved": locked.resolved,
         "digest": locked.code.named(),
         "manifest": locked.manifest.named(),
+        "skills": locked.skills.map(|skills| skills.named()),
         "folder": folder.to_string_lossy(),
         "unrequested": unrequested,
         "replaced": null,
@@ -417,6 +432,11 @@ async fn restore(
             found: plan.locked.manifest,
         }
         .into());
+    }
+    if plan.locked.skills != locked.skills {
+        let problem = format!("the skills of plugin \"{id}\" are not what the lock file has");
+        let hint = format!("`tenon install{}` accepts the change", quoted(&locked.source));
+        return Err(Error::Refused { problem, hint });
     }
     plan.locked = locked;
     install(common, place, lock, plan)

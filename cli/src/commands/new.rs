@@ -17,6 +17,7 @@ use crate::{Common, output};
 #[command(after_help = "Examples:
   tenon new hello
   tenon new shortness --world eval --lang python
+  tenon new notes --world resource --lang javascript
   tenon new hello --sdk ../tenon/sdk
 
 The folder gets a plugin that builds, a test that passes, and a README.md with the commands. Existing

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use tenon_host::types::mcp_json::{self, McpJson};
 use tenon_host::types::text::one_line;
-use tenon_host::types::{Prompt, PromptDefinition};
+use tenon_host::types::{
+    ArgumentCompletion, CompletionReference, Prompt, PromptDefinition, Suggestions,
+};
 use tenon_host::{CallError, Caller, Platform};
 
 use super::call::block;
@@ -17,7 +19,8 @@ use crate::{Common, open, output};
   tenon prompts list
   tenon prompts list reviews
   tenon prompts get reviews summary language=en 'topic=error handling'
-  tenon --json prompts get reviews summary | jq '.messages'")]
+  tenon --json prompts get reviews summary | jq '.messages'
+  tenon prompts suggest reviews summary language e --with 'topic=error handling'")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -40,6 +43,36 @@ enum Verb {
         #[arg(value_name = "KEY=VALUE", value_parser = argument)]
         arguments: Vec<(String, String)>,
     },
+    /// Suggest values for an argument of a prompt, the likeliest first
+    Suggest {
+        /// The plugin
+        plugin: String,
+        /// The prompt
+        name: String,
+        #[command(flatten)]
+        typed: TypedArgument,
+    },
+}
+
+/// An argument that is being filled in.
+#[derive(clap::Args)]
+pub(super) struct TypedArgument {
+    /// The argument
+    argument: String,
+    /// What is typed of its value so far
+    #[arg(value_name = "VALUE", default_value = "", hide_default_value = true)]
+    value: String,
+    /// Another argument that has its value already; can be repeated
+    #[arg(long = "with", value_name = "KEY=VALUE", value_parser = argument)]
+    others: Vec<(String, String)>,
+}
+
+impl TypedArgument {
+    /// What is asked of the plugin, where the argument is one of this prompt or template.
+    pub(super) fn of(self, reference: CompletionReference) -> ArgumentCompletion {
+        let Self { argument: name, value, others } = self;
+        ArgumentCompletion { reference, name, value, others }
+    }
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {
@@ -80,6 +113,38 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             })
             .await
         }
+        Verb::Suggest { plugin, name, typed } => {
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                let wanted = typed.argument.clone();
+                let argument = typed.of(CompletionReference::Prompt(name.clone()));
+                match platform.suggest(&plugin, argument, &Caller::default()).await {
+                    Ok(suggestions) => {
+                        if suggestions.values.is_empty() {
+                            check_argument(platform, &plugin, &name, &wanted).await?;
+                        }
+                        suggest(common, &suggestions)
+                    }
+                    Err(error) => Err(misspelt(platform, &plugin, &name, error).await.into()),
+                }
+            })
+            .await
+        }
+    }
+}
+
+/// Checks that a prompt without suggestions has an argument of this name, where its plugin lists the prompt.
+async fn check_argument(
+    platform: &Platform,
+    plugin: &str,
+    name: &str,
+    argument: &str,
+) -> Result<(), CallError> {
+    let listed = platform.prompts(plugin, &Caller::default()).await.unwrap_or_default();
+    let Some(prompt) = listed.iter().find(|prompt| prompt.name == name) else { return Ok(()) };
+    let names = || prompt.arguments.iter().map(|known| known.name.as_str());
+    match names().any(|known| known == argument) {
+        true => Ok(()),
+        false => Err(CallError::not_found("argument", argument, names())),
     }
 }
 
@@ -119,6 +184,26 @@ fn columns(prompt: &PromptDefinition) -> (String, String) {
     let about = prompt.description.as_deref().or(prompt.title.as_deref()).unwrap_or_default();
     let about = about.lines().next().unwrap_or_default();
     (format!("{}{arguments}", prompt.name), about.to_string())
+}
+
+/// Shows values for an argument, one in a line.
+pub(super) fn suggest(common: &Common, suggestions: &Suggestions) -> Result<ExitCode, Error> {
+    if common.json {
+        output::json(&McpJson(suggestions))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Suggestions { values, total, has_more, .. } = suggestions;
+    output::if_empty(values.is_empty(), "there are no suggestions");
+    for value in values {
+        output::line(one_line(value))?;
+    }
+    if *has_more {
+        output::note(&match total {
+            Some(total) => format!("these are {} of {total} values", values.len()),
+            None => "there are more values".to_string(),
+        });
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(common: &Common, prompt: &Prompt) -> Result<ExitCode, Error> {

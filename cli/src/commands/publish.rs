@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_config::chain;
 use tenon_config::files::Digest;
 use tenon_host::HostEnvironment;
 
@@ -18,7 +19,7 @@ use crate::{Common, output};
   tenon publish target/wasm32-wasip2/release/hello.wasm oci://ghcr.io/acme/hello:1.0
   tenon publish notes oci://localhost:5000/acme/notes:1.0
 
-A folder is published together with its plugin.toml. The credentials are those that `docker login`
+A folder is published together with its plugin.toml and its skills. The credentials are those that `docker login`
 writes to ~/.docker/config.json.")]
 pub(crate) struct Args {
     /// The component, or a folder with a plugin.toml
@@ -58,10 +59,11 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     };
     let host_environment = HostEnvironment::of_process();
     let fetcher = Fetcher::new(common, &host_environment, insecure);
-    let FetchedPlugin { code, manifest, .. } = match path.is_dir() {
+    let FetchedPlugin { code, manifest, skills, .. } = match path.is_dir() {
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };
+    skills.skills(&path).map_err(|error| no(chain(&error)))?;
     let component = Component::read(&code).map_err(no)?;
     if component.worlds.is_empty() {
         return Err(no(
@@ -81,7 +83,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         "component": { "exports": component.exports, "imports": component.import_names() },
     });
     let config = serde_json::to_vec(&config).map_err(|error| Error::Host(error.to_string()))?;
-    let bound = fetcher.publish(&reference, code, config, annotations, manifest).await?;
+    let bound = fetcher.publish(&reference, code, config, annotations, manifest, &skills).await?;
     match common.json {
         true => output::json(&json!({
             "reference": reference.to_string(),

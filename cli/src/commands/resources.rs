@@ -8,9 +8,12 @@ use std::process::ExitCode;
 use tenon_host::meta::{STRUCTURED, TRUNCATED};
 use tenon_host::types::mcp_json::{self, McpJson, McpJsonWith};
 use tenon_host::types::text::one_line;
-use tenon_host::types::{ListedResource, ResourceBody, ResourceContents, ResourceTemplate};
+use tenon_host::types::{
+    CompletionReference, ListedResource, ResourceBody, ResourceContents, ResourceTemplate,
+};
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, ReadLimit};
 
+use super::prompts::{TypedArgument, suggest};
 use crate::error::Error;
 use crate::{Common, open, output};
 
@@ -20,6 +23,7 @@ use crate::{Common, open, output};
   tenon resources list
   tenon resources list files
   tenon resources templates files
+  tenon resources suggest notes 'notes://{name}' name sho
   tenon resources read files file:///notes.txt --max-bytes 4096
   tenon resources read files file:///book.txt --max-tokens 8000
   tenon resources read tenon://results/4fJ2c…
@@ -40,6 +44,15 @@ enum Verb {
     Templates {
         /// The plugin
         plugin: Option<String>,
+    },
+    /// Suggest values for a variable of a resource template, the likeliest first
+    Suggest {
+        /// The plugin
+        plugin: String,
+        /// The template, as `tenon resources templates` shows it
+        template: String,
+        #[command(flatten)]
+        typed: TypedArgument,
     },
     /// Read a resource of a plugin, or a truncated result by its URI
     Read {
@@ -113,6 +126,16 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             })
             .await
         }
+        Verb::Suggest { plugin, template, typed } => {
+            open::with(common, found.platform_with(&plugin), async |platform| {
+                let argument = typed.of(CompletionReference::ResourceTemplate(template.clone()));
+                match platform.suggest(&plugin, argument, &Caller::default()).await {
+                    Ok(suggestions) => suggest(common, &suggestions),
+                    Err(error) => Err(misspelt(platform, &plugin, &template, error).await.into()),
+                }
+            })
+            .await
+        }
         Verb::Read { which, max_bytes, max_tokens, output } => match &which[..] {
             [uri] if uri.starts_with(RESULT_URI) => {
                 open::with(common, found.build(|_| false), async |platform| {
@@ -153,6 +176,25 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 Err(Error::Input(problem))
             }
         },
+    }
+}
+
+/// What came of a template that a plugin suggested no values for, where it lists none of this text.
+async fn misspelt(
+    platform: &Platform,
+    plugin: &str,
+    template: &str,
+    error: CallError,
+) -> CallError {
+    if !error.may_be_misspelt() {
+        return error;
+    }
+    let listed = platform.resource_templates(plugin, &Caller::default()).await;
+    let Ok(listed) = listed else { return error };
+    let templates = || listed.iter().map(|listed| listed.uri_template.as_str());
+    match templates().any(|known| known == template) {
+        true => error,
+        false => CallError::not_found("resource template", template, templates()),
     }
 }
 

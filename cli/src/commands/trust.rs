@@ -200,7 +200,7 @@ fn text(review: &ProjectReview, shown: &str, code_may_change: bool) -> String {
     }
     if code_may_change {
         text.push_str(
-            "  its components and scripts, their manifests, and programs may change, and be built, from then on\n",
+            "  its components and scripts, their manifests and skills, and programs may change, and be built, from then on\n",
         );
     }
     text

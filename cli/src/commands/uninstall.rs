@@ -50,7 +50,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     if !yes && !is_terminal() {
         let user = if user { " --user" } else { "" };
         let command = format!("tenon uninstall{}{user} --yes", quoted(&id));
-        return Err(Error::Unconfirmed { plugin: id, command });
+        let what = format!("remove plugin \"{id}\"");
+        return Err(Error::Unconfirmed { what, command });
     }
     if !yes && !confirmed(format!("remove plugin \"{id}\" and its approval? [y]es, [n]o: ")).await {
         output::line(format!("plugin \"{id}\" stays"))?;
@@ -77,13 +78,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     output::line(format!("plugin \"{id}\" is uninstalled"))?;
     for path in left {
-        output::line(format!("  {} was not installed, and stays", path.display()))?;
+        output::line(format!("  {} stays: it is not as it was installed", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Asks. Who interrupts the command is not waited for.
-async fn confirmed(question: String) -> bool {
+pub(crate) async fn confirmed(question: String) -> bool {
     let asked = tokio::task::spawn_blocking(move || {
         // Where standard error is closed there is nobody to ask.
         let _ = io::stderr().write_all(question.as_bytes());

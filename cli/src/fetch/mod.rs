@@ -12,7 +12,9 @@ use hyper::header::HeaderMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tenon_config::chain;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
+use tenon_config::skills::SkillFiles;
 use tenon_host::HostEnvironment;
 use url::Url;
 
@@ -48,6 +50,8 @@ pub(crate) struct FetchedPlugin {
     pub(crate) code: Vec<u8>,
     /// Its `plugin.toml`, where it has one.
     pub(crate) manifest: Option<String>,
+    /// The files of its skills.
+    pub(crate) skills: SkillFiles,
     /// The source, bound to what was there.
     pub(crate) resolved: Option<String>,
 }
@@ -138,8 +142,10 @@ impl<'a> Fetcher<'a> {
                 let mut repository =
                     Repository::new(&self.web, reference, self.host_environment, "pull");
                 let (digest, mut manifest, code) = repository.component(&self.blobs).await?;
+                let skills = repository.skills(&self.blobs, &manifest).await?;
                 FetchedPlugin {
                     code,
+                    skills,
                     manifest: manifest.annotations.remove(PLUGIN),
                     resolved: Some(reference.bound(digest).to_string()),
                     ..FetchedPlugin::of(&format!("{}.wasm", reference.name()))
@@ -160,11 +166,12 @@ impl<'a> Fetcher<'a> {
         config: Vec<u8>,
         mut annotations: BTreeMap<String, String>,
         manifest: Option<String>,
+        skills: &SkillFiles,
     ) -> Result<Reference, Error> {
         annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
         let mut repository =
             Repository::new(&self.web, reference, self.host_environment, "pull,push");
-        let digest = repository.publish(component, config, annotations).await?;
+        let digest = repository.publish(component, config, annotations, skills).await?;
         Ok(reference.bound(digest))
     }
 }
@@ -175,7 +182,14 @@ impl FetchedPlugin {
         let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
         let file = PathBuf::from(last);
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Self { name, file, code: Vec::new(), manifest: None, resolved: None }
+        Self {
+            name,
+            file,
+            code: Vec::new(),
+            manifest: None,
+            skills: SkillFiles::default(),
+            resolved: None,
+        }
     }
 }
 
@@ -196,11 +210,14 @@ pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
     if code.exists() && is_inside(&code) != Some(true) {
         return Err(Error::Input(format!("{} leads out of {}", code.display(), folder.display())));
     }
+    let skills = SkillFiles::read(folder)
+        .map_err(|error| Error::Input(format!("{}: {}", folder.display(), chain(&error))))?;
     Ok(FetchedPlugin {
         name: id,
         code: read(&code, MAX_COMPONENT_BYTES)?,
         file,
         manifest: Some(manifest),
+        skills,
         resolved: None,
     })
 }

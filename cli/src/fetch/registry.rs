@@ -1,5 +1,6 @@
 //! Registries, in the words of the OCI Distribution Specification 1.1: a component is the one layer
-//! of a manifest, as `wkg` and others push it.
+//! of a manifest, as `wkg` and others push it. Each file of its skills is a further layer, with its path as
+//! its title, as `oras` pushes files.
 //!
 //! A registry is believed nothing: manifests and layers are what their digests say, or they are
 //! refused.
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
+use tenon_config::skills::{self, MAX_FILE_BYTES, SkillFiles};
 use tenon_host::HostEnvironment;
 use url::Url;
 
@@ -29,6 +31,10 @@ pub(super) const PLUGIN: &str = "tenon.plugin.toml";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const LAYER: &str = "application/wasm";
+const SKILL_LAYER: &str = "application/vnd.tenon.skill.file.v1";
+
+/// The annotation with the path of a file that a layer is, in the words of the OCI Image Specification.
+const TITLE: &str = "org.opencontainers.image.title";
 
 /// The largest manifest, and the largest answer of who gives tokens, in bytes.
 const MAX_BODY_BYTES: u64 = 4 << 20;
@@ -56,13 +62,42 @@ pub(super) struct Descriptor {
     media_type: String,
     digest: String,
     size: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+/// A file of a component's skills, as a manifest has it.
+pub(super) struct SkillLayer {
+    /// Its path below `skills`.
+    pub(super) path: String,
+    digest: Digest,
+    size: u64,
 }
 
 impl ImageManifest {
+    /// The files of the component's skills.
+    pub(super) fn skills(&self) -> Result<Vec<SkillLayer>, String> {
+        let layers = self.layers.iter().filter(|layer| layer.media_type == SKILL_LAYER);
+        let skills = layers.map(|layer| {
+            let title = layer.annotations.get(TITLE).map(String::as_str).unwrap_or_default();
+            let path = title.strip_prefix(skills::FOLDER).and_then(|path| path.strip_prefix('/'));
+            let path = path.ok_or_else(|| {
+                format!(
+                    "a layer with a file of a skill has the title {title:?}, and not `skills/…`"
+                )
+            })?;
+            let digest = layer.digest.parse().map_err(|error| format!("its layer: {error}"))?;
+            Ok(SkillLayer { path: path.into(), digest, size: layer.size })
+        });
+        skills.collect()
+    }
+
     /// The digest of the component and how many bytes it says that it has.
     pub(super) fn component(&self) -> Result<(Digest, u64), String> {
-        let [layer] = &self.layers[..] else {
-            return Err(match self.layers.len() {
+        let layers = self.layers.iter().filter(|layer| layer.media_type != SKILL_LAYER);
+        let layers: Vec<&Descriptor> = layers.collect();
+        let [layer] = &layers[..] else {
+            return Err(match layers.len() {
                 0 => "it has no layer: is it an index of several images?".to_string(),
                 many => format!("it has {many} layers, and a component is one"),
             });
@@ -110,18 +145,45 @@ impl<'a> Repository<'a> {
             let what = self.reference.to_string();
             return Err(FetchError::TooLarge { what, most: MAX_COMPONENT_BYTES });
         }
-        let bytes = match blobs.get(&of_layer, MAX_COMPONENT_BYTES) {
-            Some(bytes) => bytes,
-            None => {
-                let path = format!("blobs/{}", of_layer.named());
-                let answer = self.get(&path, "*/*").await?;
-                let bytes = self.web.read(answer, size).await?;
-                expect(&format!("the layer of {}", self.reference), of_layer, &bytes)?;
-                blobs.put(&of_layer, &bytes);
-                bytes
-            }
-        };
+        let what = format!("the layer of {}", self.reference);
+        let bytes = self.blob(blobs, of_layer, size, &what).await?;
         Ok((digest, manifest, bytes))
+    }
+
+    /// The files of the component's skills.
+    pub(super) async fn skills(
+        &mut self,
+        blobs: &Blobs,
+        manifest: &ImageManifest,
+    ) -> Result<SkillFiles, FetchError> {
+        let mut files = SkillFiles::default();
+        for layer in manifest.skills().map_err(|problem| self.problem(&problem))? {
+            let what = format!("{}/{} of {}", skills::FOLDER, layer.path, self.reference);
+            if layer.size > MAX_FILE_BYTES {
+                return Err(FetchError::TooLarge { what, most: MAX_FILE_BYTES });
+            }
+            let content = self.blob(blobs, layer.digest, layer.size, &what).await?;
+            files.insert(layer.path, content).map_err(|error| self.problem(&error.to_string()))?;
+        }
+        Ok(files)
+    }
+
+    /// What a layer holds. What is in the cache is not asked for again.
+    async fn blob(
+        &mut self,
+        blobs: &Blobs,
+        digest: Digest,
+        size: u64,
+        what: &str,
+    ) -> Result<Vec<u8>, FetchError> {
+        if let Some(bytes) = blobs.get(&digest, size) {
+            return Ok(bytes);
+        }
+        let answer = self.get(&format!("blobs/{}", digest.named()), "*/*").await?;
+        let bytes = self.web.read(answer, size).await.map_err(|error| error.about(what))?;
+        expect(what, digest, &bytes)?;
+        blobs.put(&digest, &bytes);
+        Ok(bytes)
     }
 
     async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, ImageManifest), FetchError> {
@@ -148,20 +210,26 @@ impl<'a> Repository<'a> {
         Ok((Digest::of(&bytes), manifest))
     }
 
-    /// Puts a component there, with a manifest around it. Gives the manifest's digest.
+    /// Puts a component and its skills there, with a manifest around them. Gives the manifest's digest.
     pub(super) async fn publish(
         &mut self,
         component: Vec<u8>,
         config: Vec<u8>,
         annotations: BTreeMap<String, String>,
+        skills: &SkillFiles,
     ) -> Result<Digest, FetchError> {
-        let layer = self.put_blob(LAYER, component).await?;
+        let mut layers = vec![self.put_blob(LAYER, component).await?];
+        for (path, content) in skills.iter() {
+            let mut layer = self.put_blob(SKILL_LAYER, content.to_vec()).await?;
+            layer.annotations.insert(TITLE.into(), format!("{}/{path}", skills::FOLDER));
+            layers.push(layer);
+        }
         let config = self.put_blob(CONFIG, config).await?;
         let manifest = ImageManifest {
             schema_version: 2,
             media_type: Some(MANIFEST.into()),
             config: Some(config),
-            layers: vec![layer],
+            layers,
             annotations,
         };
         let bytes =
@@ -182,7 +250,8 @@ impl<'a> Repository<'a> {
     ) -> Result<Descriptor, FetchError> {
         let digest = Digest::of(&bytes).named();
         let size = bytes.len() as u64;
-        let descriptor = Descriptor { media_type: media_type.into(), digest: digest.clone(), size };
+        let (media_type, annotations) = (media_type.into(), BTreeMap::new());
+        let descriptor = Descriptor { media_type, digest: digest.clone(), size, annotations };
         let url = self.url(&format!("blobs/{digest}"))?;
         let there = self.ask(Method::HEAD, url, HeaderMap::new(), Bytes::new()).await?;
         if there.status == StatusCode::OK {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tenon_config::discover::Candidate;
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
-use tenon_host::{CallError, KnownServer, PluginKind, disabled_tool};
+use tenon_host::{CallError, KnownServer, disabled_tool};
 
 use super::FoundPlugins;
 use crate::error::Error;
@@ -54,7 +54,7 @@ pub(crate) fn refusal(
             if let Some(disabled) = disabled_tool(&found.sources.configs, owner, tool) {
                 return Some(disabled.into());
             }
-            let has_hooks = candidates.iter().any(|other| other.kind() != PluginKind::Mcp);
+            let has_hooks = candidates.iter().any(Candidate::may_handle_hooks);
             let problems = if has_hooks { Vec::new() } else { known.problems(tool, arguments) };
             if problems.is_empty() {
                 return None;
@@ -69,7 +69,7 @@ pub(crate) fn refusal(
             CallError::NotFound { what: "tool", name: name.into(), nearest: renamed.or_else(meant) }
         }
     };
-    Some(Error::Known { error, plugin: owner.id().to_string() })
+    Some(Error::Known { error: error.into(), plugin: owner.id().to_string() })
 }
 
 /// That a tool is disabled, whichever of these plugins has it.
@@ -103,5 +103,5 @@ fn not_found(found: &FoundPlugins, name: &str) -> Option<Error> {
     }
     let (nearest, plugin) = meant?;
     let error = CallError::NotFound { what: "tool", name: name.into(), nearest: Some(nearest) };
-    Some(Error::Known { error, plugin })
+    Some(Error::Known { error: error.into(), plugin })
 }

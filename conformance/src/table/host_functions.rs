@@ -41,7 +41,8 @@ pub(super) fn rows() -> Vec<Row> {
     let mut rows = filesystem::environment();
     rows.extend(secrets());
     for way in PLUGIN_VARIANTS {
-        rows.extend(services(way));
+        rows.extend(messaging(way));
+        rows.extend(memory(way));
         rows.extend(providers(way));
         rows.extend(tools(way));
         rows.extend(approved(way));
@@ -141,32 +142,36 @@ fn told(plugin: &str, what: &str) -> AttemptEffects {
     }
 }
 
-fn services(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
-    let row = |tried: &str, deed, control| Row::new(Capability::Services, by, tried, deed, control);
-    let granted = |tool, arguments, answer| {
-        let deed = answered(plugin, tool, arguments, answer);
-        let refusal = Expect::Refused(None, RefusalText::Request("services"));
-        let bare = Control::Refused(deed.by(bare(by), refusal));
-        (deed, bare)
-    };
+fn messaging(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
+    let row =
+        |tried: &str, deed, control| Row::new(Capability::Messaging, by, tried, deed, control);
     let denied = |arguments, what| {
-        let deed = refused(plugin, "send", arguments, "services");
+        let deed = refused(plugin, "send", arguments, "messaging");
         let control = Control::call(&deed, free, "sent").leaving(told(free, what));
         (deed, control)
     };
     let well = || well(plugin);
-    let (send, not_send) = granted("send", json!({ "channel": "ops", "text": "hi" }), "sent");
+    let send = answered(plugin, "send", json!({ "channel": "ops", "text": "hi" }), "sent");
+    let refusal = Expect::Refused(None, RefusalText::Request("messaging"));
+    let not_send = Control::Refused(send.by(bare(by), refusal));
     let (other, may_other) = denied(json!({ "channel": "all", "text": "hi" }), "to all: hi");
     let (user, may_user) = denied(json!({ "text": "hi" }), "to the user: hi");
-    let (search, not_search) = granted("recall", json!({ "query": "tea" }), "tea 0; tea 1; tea 2");
     vec![
         row("send a message to a channel that was granted", send, not_send)
             .leaves(told(plugin, "to ops: hi")),
         row("send a message to another channel", other, may_other).then(well()),
         row("send a message to the user", user, may_user).then(well()),
-        row("search the memory, which finds more than was asked for", search, not_search)
-            .leaves(told(plugin, "searches tea")),
     ]
+}
+
+/// A component of which nothing is granted has no import for it, so that a script is the control.
+fn memory(PluginVariants { by, plugin, .. }: PluginVariants) -> Vec<Row> {
+    let tried = "search the memory, which finds more than was asked for";
+    let search = answered(plugin, "recall", json!({ "query": "tea" }), "tea 0; tea 1; tea 2");
+    let refusal = Expect::Refused(None, RefusalText::Request("memory"));
+    let control = Control::Refused(search.by("bare-script", refusal));
+    let row = Row::new(Capability::Memory, by, tried, search, control);
+    vec![row.leaves(told(plugin, "searches tea"))]
 }
 
 fn providers(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
@@ -237,7 +242,7 @@ fn approved(PluginVariants { by, both, .. }: PluginVariants) -> Vec<Row> {
         ("what was requested and not approved", narrow),
         ("what was approved and not requested", wide),
     ] {
-        let sent = refused(plugin, "send", send(), "services");
+        let sent = refused(plugin, "send", send(), "messaging");
         let asked = refused(plugin, "ask", ask(), "providers");
         let calls = refused(plugin, "call", other(), "tools");
         let may_send = Control::call(&sent, both, "sent").leaving(told(both, "to the user: hi"));
@@ -245,7 +250,7 @@ fn approved(PluginVariants { by, both, .. }: PluginVariants) -> Vec<Row> {
         let may_call =
             Control::call(&calls, both, "other was called").leaving(called(&["other {}"]));
         rows.extend([
-            row(Capability::Services, &format!("send a message, which is {what}"), sent, may_send),
+            row(Capability::Messaging, &format!("send a message, which is {what}"), sent, may_send),
             row(Capability::Providers, &format!("ask a model, which is {what}"), asked, may_ask),
             row(Capability::Tools, &format!("call a tool, which is {what}"), calls, may_call),
         ]);

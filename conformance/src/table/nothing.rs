@@ -41,6 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
                 format!("the capability `{capability}` is not granted"),
                 match *capability {
                     "network" => Control::Ready("web"),
+                    "user" | "state" => Control::Ready("everything"),
                     // Only what the host itself makes of an entry for a server can have it.
                     "stdio-child" => {
                         Control::Never(Vec::new(), AttemptEffects::default(), NO_CHILDREN)
@@ -114,7 +115,7 @@ pub(super) fn rows() -> Vec<Row> {
             "send a message",
             "send",
             json!({ "text": "hi" }),
-            "services",
+            "messaging",
             "sent",
             services("to the user: hi"),
         ),
@@ -122,9 +123,25 @@ pub(super) fn rows() -> Vec<Row> {
             "search the memory",
             "recall",
             json!({ "query": "tea" }),
-            "services",
+            "memory",
             "tea 0; tea 1; tea 2",
             services("searches tea"),
+        ),
+        (
+            "ask the user",
+            "question",
+            json!({ "message": "may I?" }),
+            "user",
+            "answered",
+            services("asks the user: may I?"),
+        ),
+        (
+            "keep state",
+            "keep",
+            json!({ "text": "mine" }),
+            "state",
+            "mine",
+            AttemptEffects::default(),
         ),
     ] {
         let deed = refused(script, tool, arguments, capability);

@@ -2,8 +2,10 @@
 
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
 use tenon_sdk::inference::{self, CompletionRequest};
-use tenon_sdk::services::{self, OutgoingMessage};
-use tenon_sdk::{Context, Deserialize, JsonSchema, Result, Value, eval, log, plugin, tool, tools};
+use tenon_sdk::messaging::{self, OutgoingMessage};
+use tenon_sdk::{
+    Context, Deserialize, JsonSchema, Result, Value, eval, host_tools, log, memory, plugin, tool,
+};
 
 plugin!(tools: [list, call, ask, send, recall, secret, tell], evals: [judged]);
 
@@ -26,7 +28,7 @@ pub async fn judged(subject: Subject, options: JudgedOptions) -> Result<Evaluati
 /// Lists the tools that this plugin may call.
 #[tool]
 pub async fn list() -> Result<String> {
-    let tools = tools::list().await?;
+    let tools = host_tools::list().await?;
     Ok(tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>().join(" "))
 }
 
@@ -38,7 +40,7 @@ pub async fn call(
     /// Its arguments.
     arguments: Value,
 ) -> Result<String> {
-    Ok(tools::call(name, arguments).await?.plain_text())
+    Ok(host_tools::call(name, arguments).await?.plain_text())
 }
 
 /// Asks a model.
@@ -64,7 +66,7 @@ pub async fn send(
     /// What.
     text: String,
 ) -> Result<String> {
-    services::send_message(OutgoingMessage { channel, text, extra: None }).await?;
+    messaging::send(OutgoingMessage { channel, text, extra: None }).await?;
     Ok("sent".into())
 }
 
@@ -74,7 +76,7 @@ pub async fn recall(
     /// What for.
     query: String,
 ) -> Result<String> {
-    let found = services::search_memory(query, 3).await?;
+    let found = memory::search(query, 3).await?;
     Ok(found.into_iter().map(|memory| memory.text).collect::<Vec<_>>().join("; "))
 }
 

@@ -20,9 +20,7 @@ pub struct ExactOptions {
 #[eval]
 pub async fn exact(subject: Subject, options: ExactOptions) -> Result<Evaluation> {
     let Some(expected) = &subject.expected else {
-        return Err(
-            Error::InvalidInput("the subject has no `expected` to compare with".into()).into()
-        );
+        return Err(Error::invalid_input("the subject has no `expected` to compare with").into());
     };
     let same = match (&subject.output, expected) {
         (Value::String(output), Value::String(expected)) => {
@@ -81,7 +79,7 @@ pub async fn contains(subject: Subject, options: ContainsOptions) -> Result<Eval
         findings.push(finding(format!("does not contain \"{text}\""), !found, reason));
     }
     if findings.is_empty() {
-        return Err(Error::InvalidInput("name texts in `all`, `any` or `none`".into()).into());
+        return Err(Error::invalid_input("name texts in `all`, `any` or `none`").into());
     }
     Ok(summarize(findings))
 }
@@ -101,7 +99,7 @@ pub async fn regex(subject: Subject, options: RegexOptions) -> Result<Evaluation
     let regex = ::regex::RegexBuilder::new(&options.pattern)
         .size_limit(1 << 20)
         .build()
-        .map_err(|error| Error::InvalidInput(format!("options.pattern: {error}")))?;
+        .map_err(|error| Error::invalid_input(format!("options.pattern: {error}")))?;
     let output = subject.output_text();
     Ok(summarize(vec![match regex.find(&output) {
         Some(found) => finding("matches", true, format!("it matches at byte {}", found.start())),
@@ -122,7 +120,7 @@ pub struct JsonSchemaOptions {
 #[eval]
 pub async fn json_schema(subject: Subject, options: JsonSchemaOptions) -> Result<Evaluation> {
     let validator = jsonschema::validator_for(&options.schema)
-        .map_err(|error| Error::InvalidInput(format!("options.schema: {error}")))?;
+        .map_err(|error| Error::invalid_input(format!("options.schema: {error}")))?;
     let parsed = match &subject.output {
         Value::String(text) => tenon_sdk::serde_json::from_str(text),
         other => Ok(other.clone()),
@@ -162,9 +160,7 @@ pub struct LengthOptions {
 pub async fn length(subject: Subject, options: LengthOptions) -> Result<Evaluation> {
     let (min, max) = (options.min.unwrap_or(0), options.max.unwrap_or(usize::MAX));
     if min > max || (options.min.is_none() && options.max.is_none()) {
-        return Err(
-            Error::InvalidInput("set `min`, `max` or both, `min` at most `max`".into()).into()
-        );
+        return Err(Error::invalid_input("set `min`, `max` or both, `min` at most `max`").into());
     }
     let length = subject.output_text().chars().count();
     let passed = (min..=max).contains(&length);

@@ -31,14 +31,14 @@ fn answer(request: &CompletionRequest) -> Result<Answer, Failure> {
     let reversed = match request.model.as_str() {
         ECHO => false,
         REVERSE => true,
-        other => return Err(Error::NotFound(format!("no model \"{other}\"")).into()),
+        other => return Err(Error::not_found(format!("no model \"{other}\"")).into()),
     };
     let prompt = request
         .messages
         .iter()
         .rev()
         .find(|message| message.role == Role::User)
-        .ok_or_else(|| Error::InvalidInput("the request has no user message".into()))?;
+        .ok_or_else(|| Error::invalid_input("the request has no user message"))?;
     let text: Vec<&str> = prompt
         .parts
         .iter()
@@ -50,11 +50,13 @@ fn answer(request: &CompletionRequest) -> Result<Answer, Failure> {
         words.reverse();
     }
 
-    let limit = request.limits.max_tokens.map_or(usize::MAX, |limit| limit as usize);
+    let limit = request.sampling.max_tokens.map_or(usize::MAX, |limit| limit as usize);
     let mut stop = StopReason::EndTurn;
-    if let Some(end) = words.iter().position(|word| request.limits.stop.iter().any(|s| s == word)) {
+    if let Some(end) =
+        words.iter().position(|word| request.sampling.stop_sequences.iter().any(|s| s == word))
+    {
         words.truncate(end);
-        stop = StopReason::StopText;
+        stop = StopReason::StopSequence;
     }
     if words.len() > limit {
         words.truncate(limit);

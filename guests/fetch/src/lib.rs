@@ -113,7 +113,7 @@ pub async fn fetch(
     let most = max_bytes.unwrap_or(USUAL_BYTES);
     if most > MOST_BYTES {
         let message = format!("max_bytes is {most}: at most {MOST_BYTES} bytes are returned");
-        return Err(Error::InvalidInput(message).into());
+        return Err(Error::invalid_input(message).into());
     }
     let mut request = Request {
         method: method.unwrap_or(Method::Get).into(),
@@ -149,7 +149,7 @@ pub async fn fetch(
         }));
     }
     let start = http_client::shown(&http_client::parse(&url)?);
-    Err(Error::Failed(format!("{start} redirects more than {MOST_REDIRECTS} times")).into())
+    Err(Error::failed(format!("{start} redirects more than {MOST_REDIRECTS} times")).into())
 }
 
 fn told(headers: &Headers) -> BTreeMap<String, String> {

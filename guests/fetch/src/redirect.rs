@@ -1,7 +1,7 @@
 //! Which request follows an answer that redirects.
 
 use http_client::{Method, Request, parse, shown};
-use tenon_sdk::Error;
+use tenon_sdk::{Error, ErrorCode};
 
 /// Headers that belong to the origin that they were meant for.
 const OF_ORIGIN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
@@ -15,7 +15,7 @@ const OF_BODY: [&str; 4] =
 ///
 /// # Errors
 ///
-/// [`Error::Failed`] where it redirects to something that cannot be requested.
+/// [`ErrorCode::Failed`] where it redirects to something that cannot be requested.
 pub(crate) fn next(
     request: &Request,
     status: u16,
@@ -23,12 +23,12 @@ pub(crate) fn next(
 ) -> Result<Option<Request>, Error> {
     let (301 | 302 | 303 | 307 | 308, Some(location)) = (status, location) else { return Ok(None) };
     let failed = |reason: String| {
-        Error::Failed(format!("{} redirects to nowhere: {reason}", shown(&request.url)))
+        Error::failed(format!("{} redirects to nowhere: {reason}", shown(&request.url)))
     };
     let url = request.url.join(location).map_err(|error| failed(error.to_string()))?;
-    let url = parse(url.as_str()).map_err(|error| match error {
-        Error::InvalidInput(reason) => failed(reason),
-        other => other,
+    let url = parse(url.as_str()).map_err(|error| match error.code {
+        ErrorCode::InvalidInput => failed(error.message),
+        _ => error,
     })?;
 
     let mut next = Request { url, ..request.clone() };
@@ -106,7 +106,7 @@ mod tests {
         let check = |location, expected: &str| {
             let error = next(&request(Method::Get), 301, Some(location)).unwrap_err();
             let expected = format!("https://a.test/one/two redirects to nowhere: {expected}");
-            assert_eq!(error, Error::Failed(expected));
+            assert_eq!(error, Error::failed(expected));
         };
         check("file:///x", "the scheme \"file\" is not supported: use http or https");
         check("https://me:word@a.test", "the URL holds credentials: pass them in a header");

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use tenon_sdk::{Error, Unavailability};
+use tenon_sdk::Error;
 
 /// Numbers of errors that the standard library has no kind for on WASI.
 const NOT_EMPTY: i32 = 55;
@@ -15,7 +15,7 @@ pub(crate) fn at(path: &str) -> impl Fn(io::Error) -> Error {
 
 fn explain(path: &str, error: &io::Error) -> Error {
     let told = |reason: &str| format!("\"{path}\": {reason}");
-    let invalid = |reason: &str| Error::InvalidInput(told(reason));
+    let invalid = |reason: &str| Error::invalid_input(told(reason));
     let kind = match error.raw_os_error() {
         Some(NOT_EMPTY) if cfg!(target_os = "wasi") => ErrorKind::DirectoryNotEmpty,
         Some(NOT_CAPABLE) if cfg!(target_os = "wasi") => ErrorKind::PermissionDenied,
@@ -24,25 +24,25 @@ fn explain(path: &str, error: &io::Error) -> Error {
     match kind {
         // A folder that was not granted is not there at all.
         ErrorKind::NotFound => {
-            Error::NotFound(told("there is no such file or folder among those granted"))
+            Error::not_found(told("there is no such file or folder among those granted"))
         }
-        ErrorKind::PermissionDenied => Error::Denied(told("the host does not grant this")),
-        ErrorKind::ReadOnlyFilesystem => Error::Denied(told("it can only be read")),
+        ErrorKind::PermissionDenied => Error::denied(told("the host does not grant this")),
+        ErrorKind::ReadOnlyFilesystem => Error::denied(told("it can only be read")),
         ErrorKind::AlreadyExists => invalid("it is there already"),
         ErrorKind::IsADirectory => invalid("it is a folder"),
         ErrorKind::NotADirectory => invalid("it is no folder"),
         ErrorKind::DirectoryNotEmpty => invalid("the folder is not empty"),
         ErrorKind::InvalidFilename | ErrorKind::InvalidInput => invalid("the path is not valid"),
         ErrorKind::CrossesDevices => invalid("the two are on different file systems"),
-        ErrorKind::TimedOut => Error::Timeout(told("the file system does not answer in time")),
+        ErrorKind::TimedOut => Error::timeout(told("the file system does not answer in time")),
         ErrorKind::WouldBlock | ErrorKind::ResourceBusy | ErrorKind::Interrupted => {
-            Error::Unavailable(Unavailability { message: told("it is in use"), retry_after: None })
+            Error::unavailable(told("it is in use"))
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            Error::Failed(told("there is no space left"))
+            Error::failed(told("there is no space left"))
         }
-        ErrorKind::FileTooLarge => Error::Failed(told("the file would be too large")),
-        _ => Error::Failed(told(&error.to_string())),
+        ErrorKind::FileTooLarge => Error::failed(told("the file would be too large")),
+        _ => Error::failed(told(&error.to_string())),
     }
 }
 
@@ -57,14 +57,11 @@ mod tests {
         };
         check(
             ErrorKind::NotFound,
-            Error::NotFound("\"a/b\": there is no such file or folder among those granted".into()),
+            Error::not_found("\"a/b\": there is no such file or folder among those granted"),
         );
-        check(
-            ErrorKind::PermissionDenied,
-            Error::Denied("\"a/b\": the host does not grant this".into()),
-        );
-        check(ErrorKind::IsADirectory, Error::InvalidInput("\"a/b\": it is a folder".into()));
-        check(ErrorKind::StorageFull, Error::Failed("\"a/b\": there is no space left".into()));
-        check(ErrorKind::BrokenPipe, Error::Failed("\"a/b\": broken pipe".into()));
+        check(ErrorKind::PermissionDenied, Error::denied("\"a/b\": the host does not grant this"));
+        check(ErrorKind::IsADirectory, Error::invalid_input("\"a/b\": it is a folder"));
+        check(ErrorKind::StorageFull, Error::failed("\"a/b\": there is no space left"));
+        check(ErrorKind::BrokenPipe, Error::failed("\"a/b\": broken pipe"));
     }
 }

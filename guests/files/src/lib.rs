@@ -121,12 +121,12 @@ pub async fn read_file(
     let limit = limit.unwrap_or(USUAL_BYTES);
     if !(4..=MOST_BYTES).contains(&limit) {
         let message = format!("limit is {limit}: between 4 and {MOST_BYTES} bytes are read");
-        return Err(Error::InvalidInput(message).into());
+        return Err(Error::invalid_input(message).into());
     }
     let offset = offset.unwrap_or(0);
     let mut file = fs::File::open(&path).map_err(at(&path))?;
     if file.metadata().map_err(at(&path))?.is_dir() {
-        return Err(Error::InvalidInput(format!("\"{path}\" is a folder")).into());
+        return Err(Error::invalid_input(format!("\"{path}\" is a folder")).into());
     }
     file.seek(SeekFrom::Start(offset)).map_err(at(&path))?;
     // One byte more tells whether the file goes on.
@@ -135,7 +135,7 @@ pub async fn read_file(
     let more = bytes.len() as u64 > limit;
     bytes.truncate(limit as usize);
     let text = text(bytes, more).ok_or_else(|| {
-        Error::InvalidInput(format!("\"{path}\" is no text in UTF-8 at offset {offset}"))
+        Error::invalid_input(format!("\"{path}\" is no text in UTF-8 at offset {offset}"))
     })?;
     let next_offset = more.then(|| offset + text.len() as u64);
     Ok(Json(Piece { text, next_offset }))
@@ -199,7 +199,7 @@ pub async fn find(
 ) -> Result<Json<Found>> {
     if pattern.is_empty() || pattern.contains('/') {
         let message = format!("the pattern \"{pattern}\" is no name: it is empty or has a \"/\"");
-        return Err(Error::InvalidInput(message).into());
+        return Err(Error::invalid_input(message).into());
     }
     let mut found = Found { paths: Vec::new(), truncated: false, skipped: Vec::new() };
     let mut seen = 0;

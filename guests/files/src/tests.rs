@@ -2,8 +2,8 @@ use super::*;
 use std::env;
 use std::path::PathBuf;
 
-use tenon_sdk::Failure;
 use tenon_sdk::testing::Host;
+use tenon_sdk::{ErrorCode, Failure};
 
 fn now<T>(future: impl Future<Output = T>) -> T {
     Host::new().run(future)
@@ -57,9 +57,9 @@ fn what_is_no_text_is_said_so() {
     let expected = format!("\"{path}\" is no text in UTF-8 at offset 0");
     assert_eq!(
         now(read_file(path, None, None)),
-        Err(Failure::Error(Error::InvalidInput(expected)))
+        Err(Failure::Error(Error::invalid_input(expected)))
     );
-    let error = Error::InvalidInput("limit is 3: between 4 and 8388608 bytes are read".into());
+    let error = Error::invalid_input("limit is 3: between 4 and 8388608 bytes are read");
     assert_eq!(now(read_file("a".into(), None, Some(3))), Err(Failure::Error(error)));
 }
 
@@ -81,7 +81,7 @@ fn folders_are_made_listed_searched_and_removed() {
 
     let full = now(remove(folder.path("b"))).unwrap_err();
     let expected = format!("\"{}\": the folder is not empty", folder.path("b"));
-    assert_eq!(full, Failure::Error(Error::InvalidInput(expected)));
+    assert_eq!(full, Failure::Error(Error::invalid_input(expected)));
 
     now(rename(folder.path("b/c/d.txt"), folder.path("e.txt"))).unwrap();
     now(remove(folder.path("b/c"))).unwrap();
@@ -89,14 +89,14 @@ fn folders_are_made_listed_searched_and_removed() {
     let Json(status) = now(stat(folder.path("a.txt"))).unwrap();
     assert_eq!((status.kind, status.size), (Kind::File, 1));
     let gone = now(stat(folder.path("e.txt"))).unwrap_err();
-    assert!(matches!(gone, Failure::Error(Error::NotFound(_))));
+    assert!(matches!(gone, Failure::Error(Error { code: ErrorCode::NotFound, .. })));
 }
 
 #[test]
 fn a_pattern_is_a_name() {
     let check = |pattern: &str| {
         let error = now(find(".".into(), pattern.into())).unwrap_err();
-        assert!(matches!(error, Failure::Error(Error::InvalidInput(_))));
+        assert!(matches!(error, Failure::Error(Error { code: ErrorCode::InvalidInput, .. })));
     };
     check("");
     check("a/b");

@@ -1,6 +1,6 @@
 //! What the host says of a request that failed, as errors of the contract.
 
-use tenon_sdk::{Error, Unavailability};
+use tenon_sdk::Error;
 use wasip3::http::types::ErrorCode as Code;
 
 /// The most characters of the host's own words to repeat.
@@ -9,17 +9,15 @@ const MOST_WORDS: usize = 300;
 /// A failure on the way to a target.
 pub(crate) fn explain(code: &Code, target: &str) -> Error {
     let told = |reason: &str| format!("{target}: {reason}");
-    let timeout = |reason: &str| Error::Timeout(told(reason));
-    let invalid = |reason: &str| Error::InvalidInput(told(reason));
-    let failed = |reason: &str| Error::Failed(told(reason));
-    let unavailable = |reason: &str| {
-        Error::Unavailable(Unavailability { message: told(reason), retry_after: None })
-    };
+    let timeout = |reason: &str| Error::timeout(told(reason));
+    let invalid = |reason: &str| Error::invalid_input(told(reason));
+    let failed = |reason: &str| Error::failed(told(reason));
+    let unavailable = |reason: &str| Error::unavailable(told(reason));
     match code {
         Code::HttpRequestDenied => {
-            Error::Denied(format!("the host refused the request to {target}"))
+            Error::denied(format!("the host refused the request to {target}"))
         }
-        Code::DestinationIpProhibited => Error::Denied(format!(
+        Code::DestinationIpProhibited => Error::denied(format!(
             "the host refused the request to {target}: plugins may not reach that address"
         )),
 
@@ -85,24 +83,22 @@ mod tests {
     #[test]
     fn every_kind_of_failure_is_its_own_error() {
         let check = |code: Code, expected: Error| assert_eq!(explain(&code, TARGET), expected);
-        let unavailable = |message: &str| {
-            Error::Unavailable(Unavailability { message: message.into(), retry_after: None })
-        };
+        let unavailable = |message: &str| Error::unavailable(message);
         check(
             Code::HttpRequestDenied,
-            Error::Denied("the host refused the request to https://api.test/v1".into()),
+            Error::denied("the host refused the request to https://api.test/v1"),
         );
         check(
             Code::ConnectionReadTimeout,
-            Error::Timeout("https://api.test/v1: no answer in time".into()),
+            Error::timeout("https://api.test/v1: no answer in time"),
         );
         check(
             Code::HttpRequestUriTooLong,
-            Error::InvalidInput("https://api.test/v1: the URL is too long".into()),
+            Error::invalid_input("https://api.test/v1: the URL is too long"),
         );
         check(
             Code::HttpResponseBodySize(Some(1)),
-            Error::Failed("https://api.test/v1: the answer is too long".into()),
+            Error::failed("https://api.test/v1: the answer is too long"),
         );
         check(
             Code::ConnectionRefused,
@@ -120,10 +116,7 @@ mod tests {
 
     #[test]
     fn the_words_of_the_host_are_cut() {
-        let Error::Unavailable(told) = explain(&Code::InternalError(Some("x".repeat(9999))), "t")
-        else {
-            panic!("not unavailable")
-        };
+        let told = explain(&Code::InternalError(Some("x".repeat(9999))), "t");
         assert_eq!(told.message.len(), "t: ".len() + MOST_WORDS);
     }
 }

@@ -73,7 +73,7 @@ pub async fn send(request: Request) -> Result<Response, Error> {
         None => (None, None),
     };
     let (outgoing, _sent) = types::Request::new(fields, contents_end, trailers_end, options);
-    let invalid = |what| Error::InvalidInput(format!("{target}: the host does not take {what}"));
+    let invalid = |what| Error::invalid_input(format!("{target}: the host does not take {what}"));
     outgoing.set_method(&request.method).map_err(|()| invalid("the method"))?;
     let scheme = if request.url.scheme() == "http" { Scheme::Http } else { Scheme::Https };
     outgoing.set_scheme(Some(&scheme)).map_err(|()| invalid("the scheme"))?;
@@ -104,16 +104,16 @@ fn fields(request: &Request, target: &str) -> Result<Fields, Error> {
         // Values may be secrets, so only the name is told.
         fields.append(name, value.as_bytes()).map_err(|error| match error {
             HeaderError::InvalidSyntax => {
-                Error::InvalidInput(format!("the header \"{name}\" is malformed"))
+                Error::invalid_input(format!("the header \"{name}\" is malformed"))
             }
             HeaderError::Forbidden => {
-                Error::Denied(format!("the host does not let a plugin set the header \"{name}\""))
+                Error::denied(format!("the host does not let a plugin set the header \"{name}\""))
             }
             HeaderError::SizeExceeded => {
-                Error::InvalidInput(format!("the header \"{name}\" is too long"))
+                Error::invalid_input(format!("the header \"{name}\" is too long"))
             }
             HeaderError::Immutable | HeaderError::Other(_) => {
-                Error::Failed(format!("{target}: the host does not take the header \"{name}\""))
+                Error::failed(format!("{target}: the host does not take the header \"{name}\""))
             }
         })
     };

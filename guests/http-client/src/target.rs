@@ -9,7 +9,7 @@ use url::{Position, Url};
 ///
 /// [`Error::InvalidInput`] with the reason. It does not repeat a password.
 pub fn parse(text: &str) -> Result<Url, Error> {
-    let invalid = |reason: String| Err(Error::InvalidInput(reason));
+    let invalid = |reason: String| Err(Error::invalid_input(reason));
     match Url::parse(text) {
         Err(error) => invalid(format!("the URL is not valid: {error}")),
         Ok(url) if !matches!(url.scheme(), "http" | "https") => {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn what_is_no_target_is_refused() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(parse(text), Err(Error::InvalidInput(expected.into())), "{text}");
+            assert_eq!(parse(text), Err(Error::invalid_input(expected)), "{text}");
         };
         check("nothing", "the URL is not valid: relative URL without a base");
         check("https://", "the URL is not valid: empty host");

@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use tenon_sdk::{Context, Result, Value, plugin, state, tool, tools};
+use tenon_sdk::{Context, Result, Value, host_tools, instance, plugin, tool};
 
 plugin!(tools: [count, wait, wait_for_a_tool, wait_politely]);
 
@@ -17,7 +17,7 @@ struct Tally {
 /// Counts this call, and says how many there were and how many others were dropped.
 #[tool]
 async fn count() -> String {
-    state::with(|tally: &mut Tally| {
+    instance::with(|tally: &mut Tally| {
         tally.calls += 1;
         format!("{} calls, {} dropped", tally.calls, tally.dropped)
     })
@@ -27,7 +27,7 @@ struct DropCounter;
 
 impl Drop for DropCounter {
     fn drop(&mut self) {
-        state::with(|tally: &mut Tally| tally.dropped += 1);
+        instance::with(|tally: &mut Tally| tally.dropped += 1);
     }
 }
 
@@ -42,7 +42,7 @@ async fn wait() {
 #[tool]
 async fn wait_for_a_tool(name: String, arguments: Value) -> Result<String> {
     let _waiting = DropCounter;
-    Ok(tools::call(name, arguments).await?.plain_text())
+    Ok(host_tools::call(name, arguments).await?.plain_text())
 }
 
 /// Waits until nobody wants the answer, and counts itself.

@@ -4,22 +4,28 @@
 //! A component has one thread, so the state lies in a thread-local; it is never borrowed across a
 //! point of waiting.
 
-use futures::channel::oneshot;
+use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::pin;
+use std::task::Poll;
 
 use mcp_client::{
     Action, AskId, AskKind, Client, EmptyLists, HeaderArgument, LogLevel, OperationId, Outcome,
     Server, ServerCapabilities,
 };
 
+use crate::bindings::tenon::bridge::mcp_server;
 use crate::bindings::tenon::plugin::log::{self, Level};
-use crate::bindings::tenon::plugin::types::{Error, Unavailability};
-use crate::bindings::tenon::plugin::{mcp_host, notify};
+use crate::bindings::tenon::plugin::notify;
+use crate::bindings::tenon::plugin::types::{Error, ErrorCode};
 use crate::configuration::Configuration;
 use crate::convert;
+use crate::server_requests;
 use crate::transport::{self, Event, Head};
 
 /// What an operation came to.
@@ -61,6 +67,18 @@ struct OperationWaiter {
     done: oneshot::Sender<Ended>,
     /// The host's call that it serves, if it serves one, for its cancellation and progress.
     call_id: Option<String>,
+    /// What the server asks for meanwhile. Who waits asks the host in a task of its own, so that the host knows for
+    /// which call that is.
+    asks: mpsc::UnboundedSender<ServerRequest>,
+}
+
+/// Something that the server asks its client for.
+struct ServerRequest {
+    ask: AskId,
+    kind: AskKind,
+    params: String,
+    /// Closed when the server does not want to know any more.
+    withdrawn: oneshot::Receiver<()>,
 }
 
 /// Somebody who waits for the connection, on behalf of a call if there is one.
@@ -113,7 +131,7 @@ impl State {
                     self.lost(&reason);
                     transport::spawn(transport::stop());
                 }
-                Action::ToolsChanged => notify::changed(),
+                Action::ToolsChanged => notify::contributions_changed(),
                 Action::ResourceUpdated(uri) => notify::resource_updated(&uri),
                 Action::Progress { operation, progress, total, message } => {
                     if let Some(call) = self.call_of(operation) {
@@ -121,11 +139,20 @@ impl State {
                     }
                 }
                 Action::Ask { ask, kind, params, operation } => {
-                    let call = operation.and_then(|operation| self.call_of(operation));
-                    let call = call.map(str::to_string);
                     let (asking, withdrawn) = oneshot::channel();
                     self.asking.insert(ask, asking);
-                    transport::spawn(put_to_host(ask, kind, params, call, withdrawn));
+                    let request = ServerRequest { ask, kind, params, withdrawn };
+                    let waiter = operation.and_then(|operation| self.expected.get(&operation));
+                    let left = match waiter {
+                        Some(waiter) => {
+                            waiter.asks.unbounded_send(request).err().map(|e| e.into_inner())
+                        }
+                        None => Some(request),
+                    };
+                    // It is for no call that is known.
+                    if let Some(request) = left {
+                        transport::spawn(put_to_host(request));
+                    }
                 }
                 Action::Skipped(problem) => left_out(&problem),
                 Action::Withdraw(ask) => drop(self.asking.remove(&ask)),
@@ -143,7 +170,7 @@ impl State {
         }
         if self.client.noise() != self.skipped {
             self.skipped = self.client.noise();
-            mcp_host::skipped(self.skipped);
+            mcp_server::skipped(self.skipped);
         }
         if let Some(deadline) = self.client.deadline()
             && self.timer.is_none_or(|timer| deadline < timer)
@@ -199,12 +226,13 @@ impl State {
         &mut self,
         operation: OperationId,
         call_id: Option<&str>,
-    ) -> oneshot::Receiver<Ended> {
+    ) -> (oneshot::Receiver<Ended>, mpsc::UnboundedReceiver<ServerRequest>) {
         let (done, ended) = oneshot::channel();
+        let (asks, asked) = mpsc::unbounded();
         let call_id = call_id.map(Into::into);
-        self.expected.insert(operation, OperationWaiter { done, call_id });
+        self.expected.insert(operation, OperationWaiter { done, call_id, asks });
         self.act();
-        ended
+        (ended, asked)
     }
 }
 
@@ -224,7 +252,7 @@ fn tell(what: impl FnOnce(&mut State)) {
 /// Something that the server has is left out.
 pub(crate) fn left_out(problem: &str) {
     log::write(Level::Warn, problem, &[]);
-    mcp_host::left_out(problem);
+    mcp_server::left_out(problem);
 }
 
 /// Something that somebody has asked the server for cannot be listed. Whoever asks again is told again.
@@ -253,7 +281,7 @@ pub(crate) fn not_started(step: &str) -> Error {
         let how = format!("the server did not {step} within {} ms", state.startup);
         with_last_words(&how, &state.client)
     });
-    Error::Unavailable(Unavailability { message, retry_after: None })
+    Error::unavailable(message)
 }
 
 /// The server is gone.
@@ -314,7 +342,7 @@ pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilitie
     });
     match waiting {
         Err(capabilities) => Ok(capabilities),
-        Ok(made) => made.await.unwrap_or_else(|_| Err(Error::Cancelled(CANCELLED.into()))),
+        Ok(made) => made.await.unwrap_or_else(|_| Err(Error::cancelled(CANCELLED))),
     }
 }
 
@@ -342,11 +370,11 @@ async fn connect() -> Result<ServerCapabilities, Error> {
     let result = run(None, |client, now| client.connect(now, startup)).await;
     match result {
         Ok(Outcome::Connected(server)) => {
-            mcp_host::connected(&server.revision);
+            mcp_server::connected(&server.revision);
             Ok(server.capabilities)
         }
         Ok(Outcome::Items(_) | Outcome::Result(_)) => {
-            Err(Error::Failed("the answer is not one to a handshake".into()))
+            Err(Error::failed("the answer is not one to a handshake"))
         }
         Err(error) => Err(match error {
             mcp_client::Error::Timeout => not_started("answer the handshake"),
@@ -355,9 +383,9 @@ async fn connect() -> Result<ServerCapabilities, Error> {
             _ => {
                 // What it wrote may still be on its way, until it has ended.
                 transport::stop().await;
-                convert::reworded(convert::error(error), |how| {
-                    with(|state| with_last_words(how, &state.client))
-                })
+                let error = convert::error(error);
+                let message = with(|state| with_last_words(&error.message, &state.client));
+                Error { message, ..error }
             }
         }),
     }
@@ -381,32 +409,22 @@ async fn restart() {
             let now = transport::now();
             tell(|state| state.client.restarted(now));
         }
-        Err(error) => tell(|state| state.client.lost(&convert::message(&error))),
+        Err(error) => tell(|state| state.client.lost(&error.message)),
     }
 }
 
 /// Asks the host what the server asks, until the server does not want to know any more.
-async fn put_to_host(
-    ask: AskId,
-    kind: AskKind,
-    params: String,
-    call: Option<String>,
-    withdrawn: oneshot::Receiver<()>,
-) {
-    let answer = async {
-        match kind {
-            AskKind::Elicitation => mcp_host::elicit(params, call).await,
-            AskKind::Sampling => mcp_host::sample(params, call).await,
-        }
-    };
+async fn put_to_host(request: ServerRequest) {
+    let ServerRequest { ask, kind, params, withdrawn } = request;
+    let answer = server_requests::answer(kind, &params);
     let Either::Left((answer, _)) = select(pin!(answer), withdrawn).await else { return };
     let now = transport::now();
     tell(|state| {
         state.asking.remove(&ask);
         // The protocol's code for what the user does not want is -1.
-        let answer = answer.map_err(|error| match &error {
-            Error::Denied(message) => (-1, message.clone()),
-            _ => (-32603, convert::message(&error)),
+        let answer = answer.map_err(|error| match error.code {
+            ErrorCode::Denied => (-1, error.message),
+            _ => (-32603, error.message),
         });
         state.client.answer(ask, answer, now);
     });
@@ -418,15 +436,26 @@ pub(crate) async fn run(
     begin: impl FnOnce(&mut Client, u64) -> OperationId,
 ) -> Ended {
     let now = transport::now();
-    let ended = with(|state| {
+    let (mut ended, mut asked) = with(|state| {
         let operation = begin(&mut state.client, now);
         state.expect(operation, call_id)
     });
     transport::flush();
-    match ended.await {
-        Ok(result) => result,
-        Err(_) => Err(mcp_client::Error::Lost("the connection was given up".into())),
-    }
+    let mut asking = FuturesUnordered::new();
+    poll_fn(|context| {
+        loop {
+            if let Poll::Ready(ended) = ended.poll_unpin(context) {
+                let lost = mcp_client::Error::Lost("the connection was given up".into());
+                return Poll::Ready(ended.unwrap_or(Err(lost)));
+            }
+            if let Poll::Ready(Some(request)) = asked.poll_next_unpin(context) {
+                asking.push(put_to_host(request));
+            } else if !matches!(asking.poll_next_unpin(context), Poll::Ready(Some(()))) {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
 }
 
 /// Cancels what serves a call, if it is still going on.

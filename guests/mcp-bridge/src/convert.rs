@@ -26,8 +26,8 @@ use crate::bindings::exports::tenon::plugin::resources::{
     ListedResource, ResourcePage, ResourceTemplate, TemplatePage,
 };
 use crate::bindings::tenon::plugin::types::{
-    Content, ContentBlock, Error, Media, ResourceBody, ResourceContents, ResourceLink,
-    ToolAnnotations, ToolDefinition, ToolResult, Unavailability,
+    Content, ContentBlock, Error, ErrorCode, Media, ResourceBody, ResourceContents, ResourceLink,
+    ToolAnnotations, ToolDefinition, ToolResult,
 };
 
 /// The most members of an object that are read one by one: what is kept of each may be many times as
@@ -36,7 +36,7 @@ const MAX_MEMBERS: usize = 10_000;
 
 /// The members of an object that were not taken yet. Of one that is there twice, the last counts.
 #[derive(Default)]
-struct Members<'a> {
+pub(crate) struct Members<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// What is left of members that are objects themselves, in their place.
     inner: Vec<(&'static str, String)>,
@@ -80,24 +80,24 @@ struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 type Result<T, E = String> = std::result::Result<T, E>;
 
 impl<'a> Members<'a> {
-    fn read(json: &'a str) -> Result<Self> {
+    pub(crate) fn read(json: &'a str) -> Result<Self> {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 
     /// A member's text as it is, which may be null. It is not taken.
-    fn get(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
         self.members.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
     /// A member's text, if it is there and not null. One that is null is left.
-    fn raw(&mut self, key: &str) -> Option<&'a str> {
+    pub(crate) fn raw(&mut self, key: &str) -> Option<&'a str> {
         let text = self.get(key).filter(|text| *text != "null")?;
         self.members.retain(|(name, _)| name != key);
         Some(text)
     }
 
     /// A member that says something about another. One of the wrong type is left.
-    fn hint<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
+    pub(crate) fn hint<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
         self.hint_if(key, |_| true)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Members<'a> {
     }
 
     /// A member that is another object: `read` takes what it knows of it, and the rest of it is left.
-    fn within<T>(
+    pub(crate) fn within<T>(
         &mut self,
         key: &'static str,
         read: impl FnOnce(&mut Members<'a>) -> Result<T>,
@@ -134,7 +134,7 @@ impl<'a> Members<'a> {
     }
 
     /// A text of any length.
-    fn text(&mut self, key: &str) -> Result<Cow<'a, str>> {
+    pub(crate) fn text(&mut self, key: &str) -> Result<Cow<'a, str>> {
         let json = self.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
         match mcp_client::text(json) {
             Some(text) => Ok(text),
@@ -145,19 +145,19 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn required<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
+    pub(crate) fn required<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
         let text = self.raw(key).ok_or_else(|| format!("\"{key}\" is missing"))?;
         serde_json::from_str(text).map_err(|error| format!("\"{key}\": {error}"))
     }
 
-    fn items(&mut self, key: &str) -> Result<Vec<&'a str>> {
+    pub(crate) fn items(&mut self, key: &str) -> Result<Vec<&'a str>> {
         let Some(text) = self.raw(key) else { return Ok(Vec::new()) };
         let items = mcp_client::items(text).map_err(|error| format!("\"{key}\": {error}"))?;
         Ok(items.into_iter().map(RawValue::get).collect())
     }
 
     /// What is left, as an object in the order of its members.
-    fn rest(self) -> Option<String> {
+    pub(crate) fn rest(self) -> Option<String> {
         let positions = self.members.iter().enumerate();
         let last: BTreeMap<&str, usize> =
             positions.map(|(position, (name, _))| (&**name, position)).collect();
@@ -222,7 +222,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The server's answer is not what it should be.
 fn broken(problem: String) -> Error {
-    Error::Failed(format!("the server's answer is invalid: {problem}"))
+    Error::failed(format!("the server's answer is invalid: {problem}"))
 }
 
 /// An error of the client as one of the contract. The host looks for secrets in its words, among which
@@ -237,66 +237,38 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
                 None => message,
             };
             match code {
-                -32602 => Error::InvalidInput(with_data(message)),
-                -32601 | -32002 => Error::NotFound(with_data(message)),
+                -32602 => Error::invalid_input(with_data(message)),
+                -32601 | -32002 => Error::not_found(with_data(message)),
                 // The data names what is to be done: the pages to open, the capability that is missing.
-                -32042 => Error::Failed(with_data(format!(
+                -32042 => Error::failed(with_data(format!(
                     "the user has to do something first: {message}"
                 ))),
-                -32021 => Error::Failed(with_data(format!(
+                -32021 => Error::failed(with_data(format!(
                     "the server needs what this host does not have: {message}"
                 ))),
-                _ => Error::Failed(match &data {
+                _ => Error::failed(match &data {
                     Some(data) => format!("{message} (code {code}, {data})"),
                     None => format!("{message} (code {code})"),
                 }),
             }
         }
-        E::Timeout => Error::Timeout("the server did not answer in time".into()),
-        E::Cancelled => Error::Cancelled("the call was cancelled".into()),
-        E::Lost(message) => Error::Unavailable(Unavailability { message, retry_after: None }),
+        E::Timeout => Error::timeout("the server did not answer in time"),
+        E::Cancelled => Error::cancelled("the call was cancelled"),
+        E::Lost(message) => Error::unavailable(message),
         E::Unavailable { message, retry_after } => {
-            Error::Unavailable(Unavailability { message, retry_after })
+            Error { retry_after, ..Error::unavailable(message) }
         }
-        E::Protocol(message) | E::Needs(message) => Error::Failed(message),
-        E::Undeclared(message) => Error::NotFound(message),
+        E::Protocol(message) | E::Needs(message) => Error::failed(message),
+        E::Undeclared(message) => Error::not_found(message),
     }
 }
 
 /// The same for a request that names a resource and says nothing else: if that is wrong, there is no
 /// such resource. The newer era has the code of bad parameters for it.
 pub(crate) fn of_resource(error: Error) -> Error {
-    match error {
-        Error::InvalidInput(message) => Error::NotFound(message),
-        error => error,
-    }
-}
-
-/// An error of the contract of the same kind, in other words.
-pub(crate) fn reworded(error: Error, word: impl FnOnce(&str) -> String) -> Error {
-    match error {
-        Error::InvalidInput(message) => Error::InvalidInput(word(&message)),
-        Error::NotFound(message) => Error::NotFound(word(&message)),
-        Error::Denied(message) => Error::Denied(word(&message)),
-        Error::Timeout(message) => Error::Timeout(word(&message)),
-        Error::Cancelled(message) => Error::Cancelled(word(&message)),
-        Error::Failed(message) => Error::Failed(word(&message)),
-        Error::Unavailable(Unavailability { message, retry_after }) => {
-            Error::Unavailable(Unavailability { message: word(&message), retry_after })
-        }
-    }
-}
-
-/// What an error of the contract says.
-pub(crate) fn message(error: &Error) -> String {
-    match error {
-        Error::InvalidInput(message)
-        | Error::NotFound(message)
-        | Error::Denied(message)
-        | Error::Timeout(message)
-        | Error::Cancelled(message)
-        | Error::Failed(message) => message.clone(),
-        Error::Unavailable(unavailability) => unavailability.message.clone(),
+    match error.code {
+        ErrorCode::InvalidInput => Error { code: ErrorCode::NotFound, ..error },
+        _ => error,
     }
 }
 
@@ -363,7 +335,7 @@ pub(crate) fn tool_result(payload: JsonSlice) -> Result<ToolResult, Error> {
     Ok(ToolResult { content, structured, is_error, extra })
 }
 
-fn content_block(json: &str) -> ContentBlock {
+pub(crate) fn content_block(json: &str) -> ContentBlock {
     read_block(json).unwrap_or_else(|_| {
         // One that cannot be read, being too deep, would cost the whole answer.
         let is_block =
@@ -528,7 +500,7 @@ fn argument(json: &str) -> Result<PromptArgument> {
     })
 }
 
-/// Values for a blank. Who suggests nothing at all has none.
+/// Values for an argument. Who suggests nothing at all has none.
 pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
     let mut members = Members::read(json).map_err(broken)?;
     let suggested = members.within("completion", |completion| {
@@ -539,10 +511,10 @@ pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
         Ok((values, completion.hint("total"), more))
     });
     let (values, total, more) = suggested.map_err(broken)?.unwrap_or_default();
-    Ok(Suggestions { values, total, more, extra: members.rest() })
+    Ok(Suggestions { values, total, has_more: more, extra: members.rest() })
 }
 
-/// The most values that are suggested for a blank.
+/// The most values that are suggested for an argument.
 const MAX_SUGGESTIONS: usize = 100;
 
 /// A prompt, filled in.
@@ -734,11 +706,11 @@ mod tests {
     #[test]
     fn errors_keep_their_meaning() {
         let rpc = |code| mcp_client::Error::Rpc { code, message: "m".into(), data: None };
-        assert_eq!(error(rpc(-32602)), Error::InvalidInput("m".into()));
-        assert_eq!(error(rpc(-32002)), Error::NotFound("m".into()));
-        assert_eq!(of_resource(error(rpc(-32602))), Error::NotFound("m".into()));
-        assert_eq!(of_resource(error(rpc(5))), Error::Failed("m (code 5)".into()));
-        assert_eq!(error(rpc(5)), Error::Failed("m (code 5)".into()));
+        assert_eq!(error(rpc(-32602)), Error::invalid_input("m"));
+        assert_eq!(error(rpc(-32002)), Error::not_found("m"));
+        assert_eq!(of_resource(error(rpc(-32602))), Error::not_found("m"));
+        assert_eq!(of_resource(error(rpc(5))), Error::failed("m (code 5)"));
+        assert_eq!(error(rpc(5)), Error::failed("m (code 5)"));
     }
 
     #[test]
@@ -749,14 +721,14 @@ mod tests {
             assert_eq!(error(rpc), expected, "{code}");
         };
         let with_data = r#"m: {"uri":"a:b"}"#;
-        check(-32602, Error::InvalidInput(with_data.into()));
-        check(-32601, Error::NotFound(with_data.into()));
-        check(-32002, Error::NotFound(with_data.into()));
+        check(-32602, Error::invalid_input(with_data));
+        check(-32601, Error::not_found(with_data));
+        check(-32002, Error::not_found(with_data));
         let first = format!("the user has to do something first: {with_data}");
-        check(-32042, Error::Failed(first));
+        check(-32042, Error::failed(first));
         let needs = format!("the server needs what this host does not have: {with_data}");
-        check(-32021, Error::Failed(needs));
-        check(5, Error::Failed(r#"m (code 5, {"uri":"a:b"})"#.into()));
+        check(-32021, Error::failed(needs));
+        check(5, Error::failed(r#"m (code 5, {"uri":"a:b"})"#));
     }
 
     // MCP.md: C15, G5
@@ -765,7 +737,7 @@ mod tests {
         let check = |code, data: Option<&str>, expected: &str| {
             let data = data.map(Into::into);
             let rpc = mcp_client::Error::Rpc { code, message: "m".into(), data };
-            assert_eq!(error(rpc), Error::Failed(expected.into()));
+            assert_eq!(error(rpc), Error::failed(expected));
         };
         let lacks = "the server needs what this host does not have: m";
         check(-32021, None, lacks);
@@ -783,7 +755,7 @@ mod tests {
     #[test]
     fn suggestions_are_as_many_as_a_reader_can_use() {
         let check = |json: &str, many: usize, more: bool| {
-            let Suggestions { values, more: has_more, .. } = suggestions(json).unwrap();
+            let Suggestions { values, has_more, .. } = suggestions(json).unwrap();
             assert_eq!((values.len(), has_more), (many, more), "{json:.80}");
         };
         let values = |many: usize| {

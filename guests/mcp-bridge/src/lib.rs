@@ -11,15 +11,19 @@ mod connection;
 mod convert;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod server_requests;
 mod transport;
 
-use bindings::exports::tenon::plugin::completions::{Blank, Place, Suggestions};
-use bindings::exports::tenon::plugin::plugin::{Identity, Registration};
+use bindings::exports::tenon::plugin::completions::{
+    ArgumentCompletion, CompletionReference, Suggestions,
+};
+use bindings::exports::tenon::plugin::lifecycle::Identity;
 use bindings::exports::tenon::plugin::prompts::{Prompt, PromptPage};
 use bindings::exports::tenon::plugin::resources::{ResourcePage, TemplatePage};
 use bindings::exports::tenon::plugin::{
-    completions, plugin, prompts, resources, subscriptions, tool_handler,
+    cancellation, completions, lifecycle, prompts, resources, subscriptions, tools,
 };
+use bindings::tenon::bridge::mcp_server::{self, Offer};
 use bindings::tenon::plugin::notify;
 use bindings::tenon::plugin::types::{
     CallContext, Error, ResourceContents, ToolDefinition, ToolResult,
@@ -37,8 +41,31 @@ struct Bridge;
 #[cfg(target_arch = "wasm32")]
 bindings::export!(Bridge with_types_in bindings);
 
-impl plugin::Guest for Bridge {
-    async fn register() -> Result<Registration, Error> {
+impl lifecycle::Guest for Bridge {
+    async fn start() -> Result<Identity, Error> {
+        connection::connected(None).await?;
+        let server = connection::server().unwrap_or_default();
+        Ok(Identity {
+            name: server.name,
+            version: server.version,
+            description: server.instructions.unwrap_or_default(),
+            extra: None,
+        })
+    }
+
+    async fn stop() {
+        transport::stop().await;
+    }
+}
+
+impl cancellation::Guest for Bridge {
+    async fn cancel(call_id: String) {
+        connection::cancel(&call_id);
+    }
+}
+
+impl tools::Guest for Bridge {
+    async fn list_tools() -> Result<Vec<ToolDefinition>, Error> {
         let capabilities = connection::connected(None).await?;
         let (tools, resources, prompts) = join3(
             list_tools(capabilities.tasks),
@@ -51,29 +78,13 @@ impl plugin::Guest for Bridge {
             resources: capabilities.resources && !resources,
             prompts: capabilities.prompts && !prompts,
         });
-        let server = connection::server().unwrap_or_default();
-        Ok(Registration {
-            identity: Identity {
-                name: server.name,
-                version: server.version,
-                description: server.instructions.unwrap_or_default(),
-            },
-            tools,
-            hooks: Vec::new(),
-            providers: Vec::new(),
-            evals: Vec::new(),
-            resources,
-            prompts,
-        })
+        let offered = [(Offer::RESOURCES, resources), (Offer::PROMPTS, prompts)];
+        let offered = offered.into_iter().filter(|(_, is_offered)| *is_offered);
+        mcp_server::offers(offered.fold(Offer::empty(), |all, (one, _)| all | one));
+        Ok(tools)
     }
 
-    async fn shutdown() {
-        transport::stop().await;
-    }
-}
-
-impl tool_handler::Guest for Bridge {
-    async fn call(
+    async fn call_tool(
         name: String,
         arguments: String,
         context: CallContext,
@@ -84,8 +95,9 @@ impl tool_handler::Guest for Bridge {
             list_tools(capabilities.tasks).await?;
         }
         let ToolCallOptions { task, mirrored } = connection::called(&name);
-        let arguments = Json::parse(arguments)
-            .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
+        let arguments = Json::parse(arguments).map_err(|error| {
+            Error::invalid_input(format!("the arguments are not JSON: {error}"))
+        })?;
         let mut params = Members::new().with("name", &*name);
         params.push("arguments", arguments);
         let asked = ServerQuery { method: "tools/call", params, subject: Some(&name) };
@@ -97,15 +109,11 @@ impl tool_handler::Guest for Bridge {
             // It has not done the call, for want of headers that it did not ask for before.
             list_tools(capabilities.tasks).await?;
             if connection::called(&name).mirrored != mirrored {
-                notify::changed();
+                notify::contributions_changed();
                 result = ask(asked, &context, true, task).await;
             }
         }
         convert::tool_result(result.map_err(convert::error)?)
-    }
-
-    async fn cancel(call_id: String) {
-        connection::cancel(&call_id);
     }
 }
 
@@ -133,13 +141,16 @@ impl resources::Guest for Bridge {
         }
     }
 
-    async fn read(uri: String, context: CallContext) -> Result<Vec<ResourceContents>, Error> {
+    async fn read_resource(
+        uri: String,
+        context: CallContext,
+    ) -> Result<Vec<ResourceContents>, Error> {
         let params = Members::new().with("uri", &*uri);
         let asked = ServerQuery { method: "resources/read", params, subject: Some(&uri) };
         let read = of_resources(asked, &context).await;
         match read.map_err(convert::of_resource)? {
             Some(result) => convert::resource_contents(result.get(), &uri),
-            None => Err(Error::NotFound("the server reads no resources".into())),
+            None => Err(Error::not_found("the server reads no resources")),
         }
     }
 }
@@ -172,7 +183,7 @@ impl prompts::Guest for Bridge {
         }
     }
 
-    async fn get(
+    async fn get_prompt(
         name: String,
         arguments: Vec<(String, String)>,
         context: CallContext,
@@ -181,26 +192,31 @@ impl prompts::Guest for Bridge {
         let asked = ServerQuery { method: "prompts/get", params, subject: Some(&name) };
         match of_prompts(asked, &context).await? {
             Some(result) => convert::prompt(result.get()),
-            None => Err(Error::NotFound("the server has no prompts".into())),
+            None => Err(Error::not_found("the server has no prompts")),
         }
     }
 }
 
 impl completions::Guest for Bridge {
-    async fn complete(blank: Blank, context: CallContext) -> Result<Suggestions, Error> {
+    async fn complete_argument(
+        argument: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Error> {
         let capabilities = connection::connected(Some(&context.call_id)).await?;
         if !capabilities.completions {
-            return Err(Error::NotFound("the server suggests nothing".into()));
+            return Err(Error::not_found("the server suggests nothing"));
         }
-        let reference = match blank.place {
-            Place::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
-            Place::ResourceTemplate(uri) => json!({ "type": "ref/resource", "uri": uri }),
+        let reference = match argument.reference {
+            CompletionReference::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
+            CompletionReference::ResourceTemplate(uri) => {
+                json!({ "type": "ref/resource", "uri": uri })
+            }
         };
-        let argument = json!({ "name": blank.name, "value": blank.value });
-        let mut params = Members::new().with("ref", reference).with("argument", argument);
+        let typed = json!({ "name": argument.name, "value": argument.value });
+        let mut params = Members::new().with("ref", reference).with("argument", typed);
         // Servers before 2025-06-18 know of no context.
-        if !blank.filled.is_empty() {
-            params = params.with("context", json!({ "arguments": object(blank.filled) }));
+        if !argument.others.is_empty() {
+            params = params.with("context", json!({ "arguments": object(argument.others) }));
         }
         let asked = ServerQuery { method: "completion/complete", params, subject: None };
         let result = request(asked, &context, false, false).await?;
@@ -222,7 +238,7 @@ async fn list_tools(has_tasks: bool) -> Result<Vec<ToolDefinition>, Error> {
         error => convert::error(error),
     });
     let Outcome::Items(items) = list? else {
-        return Err(Error::Failed("the list of tools is no list".into()));
+        return Err(Error::failed("the list of tools is no list"));
     };
     let mut tools = Vec::new();
     let mut known = BTreeMap::new();
@@ -305,7 +321,7 @@ async fn of_resources(
 ) -> Result<Option<JsonSlice>, Error> {
     match connection::connected(Some(&context.call_id)).await?.resources {
         true => if_known(asked, context).await,
-        false => Err(Error::NotFound("the server has no resources".into())),
+        false => Err(Error::not_found("the server has no resources")),
     }
 }
 
@@ -316,7 +332,7 @@ async fn of_prompts(
 ) -> Result<Option<JsonSlice>, Error> {
     match connection::connected(Some(&context.call_id)).await?.prompts {
         true => if_known(asked, context).await,
-        false => Err(Error::NotFound("the server has no prompts".into())),
+        false => Err(Error::not_found("the server has no prompts")),
     }
 }
 
@@ -374,7 +390,7 @@ async fn ask(
     progress: bool,
     task: bool,
 ) -> Result<JsonSlice, mcp_client::Error> {
-    let timeout = context.deadline.map(|deadline| deadline.saturating_add(TIMEOUT_SLACK_MILLIS));
+    let timeout = context.time_left.map(|time_left| time_left.saturating_add(TIMEOUT_SLACK_MILLIS));
     let meta = meta(context);
     let ServerQuery { method, params, subject } = asked;
     let request = Request { method, params, meta, subject, timeout, progress, task };

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use tenon_sdk::__private::bindings;
 use tenon_sdk::__private::types::{
-    CallContext, Content, ContentBlock, Error, HookPoint, ToolAnnotations, ToolDefinition,
-    ToolResult,
+    CallContext, Content, ContentBlock, Error, ToolAnnotations, ToolDefinition, ToolResult,
 };
 use tenon_sdk::provider::{
     Completion, CompletionRequest, CompletionSummary, Delta, ModelInfo, StopReason, TokenUsage,
@@ -24,14 +23,15 @@ use tenon_sdk::provider::{
 use tenon_sdk::{config, log};
 
 use bindings::base::tenon::plugin::notify;
-use bindings::eval_handler::exports::tenon::plugin::eval_handler::{self, Evaluation, Verdict};
-use bindings::hook_handler::exports::tenon::plugin::hook_handler::{self, Outcome};
-use bindings::plugin::exports::tenon::plugin::plugin::{
-    self, EvalDefinition, Identity, ProviderDefinition, Registration,
+use bindings::cancellation::exports::tenon::plugin::cancellation;
+use bindings::evals::exports::tenon::plugin::evals::{self, EvalDefinition, Evaluation, Verdict};
+use bindings::hooks::exports::tenon::plugin::hooks::{
+    self, HookEvent, HookMode, HookOutcome, HookRegistration,
 };
-use bindings::provider_handler::exports::tenon::plugin::provider_handler;
+use bindings::lifecycle::exports::tenon::plugin::lifecycle::{self, Identity};
 use bindings::provider_stream::exports::tenon::plugin::provider_stream;
-use bindings::tool_handler::exports::tenon::plugin::tool_handler;
+use bindings::providers::exports::tenon::plugin::providers::{self, ProviderDefinition};
+use bindings::tools::exports::tenon::plugin::tools;
 
 struct Misbehave;
 
@@ -39,11 +39,12 @@ struct Misbehave;
 mod exports {
     use super::{Misbehave, bindings};
 
-    bindings::plugin::export_plugin!(Misbehave with_types_in bindings::plugin);
-    bindings::tool_handler::export_tool_handler!(Misbehave with_types_in bindings::tool_handler);
-    bindings::hook_handler::export_hook_handler!(Misbehave with_types_in bindings::hook_handler);
-    bindings::eval_handler::export_eval_handler!(Misbehave with_types_in bindings::eval_handler);
-    bindings::provider_handler::export_provider_handler!(Misbehave with_types_in bindings::provider_handler);
+    bindings::lifecycle::export_lifecycle!(Misbehave with_types_in bindings::lifecycle);
+    bindings::cancellation::export_cancellation!(Misbehave with_types_in bindings::cancellation);
+    bindings::tools::export_tools!(Misbehave with_types_in bindings::tools);
+    bindings::hooks::export_hooks!(Misbehave with_types_in bindings::hooks);
+    bindings::evals::export_evals!(Misbehave with_types_in bindings::evals);
+    bindings::providers::export_providers!(Misbehave with_types_in bindings::providers);
     bindings::provider_stream::export_provider_stream!(Misbehave with_types_in bindings::provider_stream);
 }
 
@@ -85,48 +86,38 @@ const TOOLS: &[(&str, &str)] = &[
     ("take_random", "Takes so many random bytes at once as `text` says"),
 ];
 
-impl plugin::Guest for Misbehave {
-    async fn register() -> Result<Registration, Error> {
-        let mut tools: Vec<_> = TOOLS.iter().map(|(name, about)| definition(name, about)).collect();
-        let mut version = env!("CARGO_PKG_VERSION");
-        match config::get::<String>("register")?.as_deref() {
-            Some("error") => return Err(Error::Failed("I would rather not".into())),
+/// How the registration is to go wrong.
+fn wrong() -> Result<Option<String>, Error> {
+    config::get::<String>("register")
+}
+
+impl lifecycle::Guest for Misbehave {
+    async fn start() -> Result<Identity, Error> {
+        let version = match wrong()?.as_deref() {
+            Some("error") => return Err(Error::failed("I would rather not")),
             Some("trap") => panic!("I cannot register"),
             Some("spin") => spin(),
-            Some("nonsense") => {
-                tools[0].input_schema = "{".into();
-                tools[1].name = String::new();
-                tools[2].extra = Some("[]".into());
-            }
-            Some("version") => version = "the newest",
-            _ => {}
-        }
-        Ok(Registration {
-            identity: Identity {
-                name: "misbehave".into(),
-                version: version.into(),
-                description: env!("CARGO_PKG_DESCRIPTION").into(),
-            },
-            tools,
-            hooks: ["veto", "array", "no-json", "error", "trap", "hang"]
-                .map(|name| HookPoint::Custom(name.into()))
-                .into_iter()
-                .chain([HookPoint::AfterPlan])
-                .collect(),
-            providers: vec![ProviderDefinition { name: "p".into(), description: "d".into() }],
-            evals: ["seven", "trap"]
-                .map(|name| EvalDefinition {
-                    name: name.into(),
-                    description: "d".into(),
-                    options_schema: None,
-                })
-                .into(),
-            resources: false,
-            prompts: false,
+            Some("version") => "the newest",
+            _ => env!("CARGO_PKG_VERSION"),
+        };
+        Ok(Identity {
+            name: "misbehave".into(),
+            version: version.into(),
+            description: env!("CARGO_PKG_DESCRIPTION").into(),
+            extra: None,
         })
     }
 
-    async fn shutdown() {}
+    async fn stop() {}
+}
+
+impl cancellation::Guest for Misbehave {
+    async fn cancel(call_id: String) {
+        CANCELLED.with_borrow_mut(|(calls, waiting)| {
+            calls.push(call_id);
+            waiting.drain(..).for_each(Waker::wake);
+        });
+    }
 }
 
 fn definition(name: &str, about: &str) -> ToolDefinition {
@@ -155,14 +146,24 @@ thread_local! {
     static CANCELLED: RefCell<(Vec<String>, Vec<Waker>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-impl tool_handler::Guest for Misbehave {
-    async fn call(
+impl tools::Guest for Misbehave {
+    async fn list_tools() -> Result<Vec<ToolDefinition>, Error> {
+        let mut tools: Vec<_> = TOOLS.iter().map(|(name, about)| definition(name, about)).collect();
+        if wrong()?.as_deref() == Some("nonsense") {
+            tools[0].input_schema = "{".into();
+            tools[1].name = String::new();
+            tools[2].extra = Some("[]".into());
+        }
+        Ok(tools)
+    }
+
+    async fn call_tool(
         name: String,
         arguments: String,
         context: CallContext,
     ) -> Result<ToolResult, Error> {
         let arguments: tenon_sdk::Value = tenon_sdk::serde_json::from_str(&arguments)
-            .map_err(|error| Error::InvalidInput(error.to_string()))?;
+            .map_err(|error| Error::invalid_input(error.to_string()))?;
         let text = arguments["text"].as_str().unwrap_or_default().to_string();
         let answer = match name.as_str() {
             "echo" => text,
@@ -206,7 +207,7 @@ impl tool_handler::Guest for Misbehave {
             "nonsense" => {
                 return Ok(ToolResult { structured: Some("{".into()), ..result(text) });
             }
-            "denied" => return Err(Error::Denied(text)),
+            "denied" => return Err(Error::denied(text)),
             "read_file" => std::fs::read_to_string(&text).map_err(failed)?,
             "environment" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
             "connect" => {
@@ -250,16 +251,9 @@ impl tool_handler::Guest for Misbehave {
                 let bytes = wasip2::random::random::get_random_bytes(amount(&text)? as u64);
                 bytes.len().to_string()
             }
-            other => return Err(Error::NotFound(other.into())),
+            other => return Err(Error::not_found(other)),
         };
         Ok(result(answer))
-    }
-
-    async fn cancel(call_id: String) {
-        CANCELLED.with_borrow_mut(|(calls, waiting)| {
-            calls.push(call_id);
-            waiting.drain(..).for_each(Waker::wake);
-        });
     }
 }
 
@@ -299,7 +293,7 @@ async fn cancelled(call_id: &str) -> Error {
         })
     })
     .await;
-    Error::Cancelled("as you wish".into())
+    Error::cancelled("as you wish")
 }
 
 async fn yield_now() {
@@ -322,7 +316,7 @@ fn spin() -> ! {
 }
 
 fn amount(text: &str) -> Result<usize, Error> {
-    text.parse().map_err(|error| Error::InvalidInput(format!("{text}: {error}")))
+    text.parse().map_err(|error| Error::invalid_input(format!("{text}: {error}")))
 }
 
 fn milliseconds(text: &str) -> Result<Duration, Error> {
@@ -359,8 +353,8 @@ fn go_down(left: usize) -> usize {
 /// That something failed, and whether it was forbidden.
 fn failed(error: std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Error::Denied(error.to_string()),
-        _ => Error::Failed(error.to_string()),
+        std::io::ErrorKind::PermissionDenied => Error::denied(error.to_string()),
+        _ => Error::failed(error.to_string()),
     }
 }
 
@@ -378,23 +372,39 @@ fn trap() -> ! {
     std::process::abort()
 }
 
-impl hook_handler::Guest for Misbehave {
-    async fn handle(event: hook_handler::Event) -> Result<Outcome, Error> {
-        let HookPoint::Custom(way) = event.point else {
-            return Ok(Outcome::Veto("a point that cannot be vetoed".into()));
+impl hooks::Guest for Misbehave {
+    async fn list_hooks() -> Result<Vec<HookRegistration>, Error> {
+        let own = ["veto", "array", "no-json", "error", "trap", "hang"];
+        let own = own.map(|name| format!("test:{name}"));
+        let registration = |point| HookRegistration { point, mode: HookMode::Enforce, priority: 0 };
+        Ok(own.into_iter().chain(["after-plan".into()]).map(registration).collect())
+    }
+
+    async fn handle_event(event: HookEvent, _: CallContext) -> Result<HookOutcome, Error> {
+        let Some(way) = event.point.strip_prefix("test:") else {
+            return Ok(HookOutcome::Veto("a point that cannot be vetoed".into()));
         };
-        Ok(match way.as_str() {
-            "veto" => Outcome::Veto("because".into()),
-            "array" => Outcome::Replace("[1]".into()),
-            "no-json" => Outcome::Replace("{".into()),
-            "error" => return Err(Error::Failed("no".into())),
+        Ok(match way {
+            "veto" => HookOutcome::Veto("because".into()),
+            "array" => HookOutcome::Replace("[1]".into()),
+            "no-json" => HookOutcome::Replace("{".into()),
+            "error" => return Err(Error::failed("no")),
             "trap" => panic!("in a hook"),
             _ => pending().await,
         })
     }
 }
 
-impl eval_handler::Guest for Misbehave {
+impl evals::Guest for Misbehave {
+    async fn list_evals() -> Result<Vec<EvalDefinition>, Error> {
+        let definition = |name: &str| EvalDefinition {
+            name: name.into(),
+            description: "d".into(),
+            options_schema: None,
+        };
+        Ok(["seven", "trap"].map(definition).into())
+    }
+
     async fn evaluate(
         strategy: String,
         _: String,
@@ -413,25 +423,29 @@ impl eval_handler::Guest for Misbehave {
     }
 }
 
-impl provider_handler::Guest for Misbehave {
-    async fn models() -> Result<Vec<ModelInfo>, Error> {
-        Err(Error::Failed("no models today".into()))
+impl providers::Guest for Misbehave {
+    async fn list_providers() -> Result<Vec<ProviderDefinition>, Error> {
+        Ok(vec![ProviderDefinition { name: "p".into(), description: "d".into() }])
+    }
+
+    async fn list_models() -> Result<Vec<ModelInfo>, Error> {
+        Err(Error::failed("no models today"))
     }
 
     async fn complete(request: CompletionRequest, _: CallContext) -> Result<Completion, Error> {
-        Err(Error::NotFound(request.model))
+        Err(Error::not_found(request.model))
     }
 }
 
 impl provider_stream::Guest for Misbehave {
     /// The model says how the stream goes wrong: `endless`, `silent`, `cut`, `error` or `trap`.
-    async fn stream(
+    async fn complete_stream(
         request: CompletionRequest,
         _: CallContext,
     ) -> Result<tenon_sdk::provider::Answer, Error> {
         use bindings::provider_stream::{wit_future, wit_stream};
         let (mut writer, reader) = wit_stream::new::<Delta>();
-        let (end, ended) = wit_future::new(|| Err(Error::Failed("dropped".into())));
+        let (end, ended) = wit_future::new(|| Err(Error::failed("dropped")));
         tenon_sdk::__private::spawn_local(async move {
             let word = || Delta::Text("word ".into());
             writer.write_one(word()).await;
@@ -441,7 +455,7 @@ impl provider_stream::Guest for Misbehave {
                 "trap" => panic!("in a stream"),
                 "error" => {
                     drop(writer);
-                    let _ = end.write(Err(Error::Failed("in the middle".into()))).await;
+                    let _ = end.write(Err(Error::failed("in the middle"))).await;
                     return;
                 }
                 _ => return,

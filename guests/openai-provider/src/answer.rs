@@ -148,7 +148,7 @@ impl Assembler {
         Self {
             endpoint,
             model: request.model.clone(),
-            stops: request.limits.stop.clone(),
+            stops: request.sampling.stop_sequences.clone(),
             call_id: call_id.into(),
             reasoning: String::new(),
             text: String::new(),
@@ -167,7 +167,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// What the server reports in its place, or [`Error::Failed`] where it is none.
+    /// What the server reports in its place, or [`ErrorCode::Failed`] where it is none.
     pub fn take(&mut self, json: &[u8]) -> Result<Vec<Delta>, Error> {
         let chunk: Chunk = serde_json::from_slice(json).map_err(|error| {
             self.endpoint.malformed(match error.is_data() {
@@ -224,7 +224,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where it was none, or asks for a tool in a way that no tool understands.
+    /// [`ErrorCode::Failed`] where it was none, or asks for a tool in a way that no tool understands.
     pub fn finish(mut self) -> Result<(Vec<Delta>, Completion), Error> {
         if !self.begun {
             return Err(self.endpoint.malformed("the answer has no choices"));
@@ -396,8 +396,8 @@ impl Assembler {
             Some("content_filter") => StopReason::Refusal,
             _ if self.refused => StopReason::Refusal,
             _ if calls => StopReason::ToolUse,
-            Some("stop") if self.met_stop => StopReason::StopText,
-            Some("stop_sequence") => StopReason::StopText,
+            Some("stop") if self.met_stop => StopReason::StopSequence,
+            Some("stop_sequence") => StopReason::StopSequence,
             None | Some("stop" | "eos" | "eos_token" | "end_turn") => StopReason::EndTurn,
             Some("tool_calls" | "function_call") => StopReason::EndTurn,
             Some(other) => StopReason::Other(other.chars().take(100).collect()),

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use http_client::sse::{Event, EventTooLong, Parser};
 use http_client::{Method, Request, Response, Url, send};
 use tenon_sdk::provider::{Completion, CompletionRequest, CompletionSummary, Deltas, ModelInfo};
-use tenon_sdk::{Context, Error, secrets};
+use tenon_sdk::{Context, Error, ErrorCode, secrets};
 
 use crate::answer::{Assembler, MOST_ANSWER};
 use crate::error::Endpoint;
@@ -34,9 +34,9 @@ impl Client {
             "" => None,
             name => match secrets::get(name) {
                 Ok(key) => Some(Key::new(&key).ok_or_else(|| {
-                    Error::Failed(format!("the secret \"{name}\" is empty or no key"))
+                    Error::failed(format!("the secret \"{name}\" is empty or no key"))
                 })?),
-                Err(Error::NotFound(_)) => None,
+                Err(Error { code: ErrorCode::NotFound, .. }) => None,
                 Err(error) => return Err(error),
             },
         };
@@ -151,12 +151,10 @@ impl Client {
         let (body, _) = response.body.read(MOST_REFUSAL).await.unwrap_or_default();
         let now = SystemTime::now();
         let error = self.endpoint.refused(response.status, &response.headers, &body, now);
-        Err(match error {
-            Error::Denied(message) if self.endpoint.key.is_none() => {
-                Error::Denied(format!("{message} ({})", self.keyless()))
-            }
-            error => error,
-        })
+        if error.code == ErrorCode::Denied && self.endpoint.key.is_none() {
+            return Err(Error::denied(format!("{} ({})", error.message, self.keyless())));
+        }
+        Err(error)
     }
 
     /// Why no key was sent.

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use http_client::Headers;
 use serde_json::Value;
-use tenon_sdk::{Error, Unavailability};
+use tenon_sdk::Error;
 
 use crate::key::Key;
 
@@ -51,13 +51,13 @@ impl Endpoint {
         let known = [of("code"), of("type")].into_iter().flatten().find_map(status_of);
         match known {
             Some(status) => by_status(status, message, None),
-            None => Error::Failed(message),
+            None => Error::failed(message),
         }
     }
 
     /// The error for an answer that cannot be made out.
     pub fn malformed(&self, what: &str) -> Error {
-        Error::Failed(format!("{}: {what}", self.name))
+        Error::failed(format!("{}: {what}", self.name))
     }
 
     /// The error for an answer that ended too soon.
@@ -110,17 +110,17 @@ fn told(value: &Value) -> Option<String> {
 
 fn by_status(status: u16, message: String, retry_after: Option<u64>) -> Error {
     match status {
-        400 | 413 | 422 => Error::InvalidInput(message),
-        401 | 403 => Error::Denied(message),
-        404 | 410 => Error::NotFound(message),
-        408 | 504 => Error::Timeout(message),
+        400 | 413 | 422 => Error::invalid_input(message),
+        401 | 403 => Error::denied(message),
+        404 | 410 => Error::not_found(message),
+        408 | 504 => Error::timeout(message),
         409 | 425 | 429 | 500.. => unavailable(message, retry_after),
-        _ => Error::Failed(message),
+        _ => Error::failed(message),
     }
 }
 
 fn unavailable(message: String, retry_after: Option<u64>) -> Error {
-    Error::Unavailable(Unavailability { message, retry_after })
+    Error { retry_after, ..Error::unavailable(message) }
 }
 
 /// The status that says the same as a word in an error's `code` or `type`.
@@ -161,6 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::time::{Duration, UNIX_EPOCH};
+    use tenon_sdk::ErrorCode;
 
     fn endpoint() -> Endpoint {
         Endpoint { name: "https://ai.test/v1".into(), key: Key::new("sk-secret") }
@@ -172,37 +173,37 @@ mod tests {
 
     #[test]
     fn each_status_is_its_own_error() {
-        let check = |status: u16, expected: fn(String) -> Error| {
+        let check = |status: u16, expected: ErrorCode| {
             let message = format!("https://ai.test/v1 answered {status}");
-            assert_eq!(refused(status, ""), expected(message));
+            assert_eq!(refused(status, ""), Error::new(expected, message));
         };
-        let unavailable: fn(String) -> Error = |message| unavailable(message, None);
-        check(400, Error::InvalidInput);
-        check(401, Error::Denied);
-        check(402, Error::Failed);
-        check(403, Error::Denied);
-        check(404, Error::NotFound);
-        check(405, Error::Failed);
-        check(408, Error::Timeout);
+        let unavailable = ErrorCode::Unavailable;
+        check(400, ErrorCode::InvalidInput);
+        check(401, ErrorCode::Denied);
+        check(402, ErrorCode::Failed);
+        check(403, ErrorCode::Denied);
+        check(404, ErrorCode::NotFound);
+        check(405, ErrorCode::Failed);
+        check(408, ErrorCode::Timeout);
         check(409, unavailable);
-        check(410, Error::NotFound);
-        check(413, Error::InvalidInput);
-        check(418, Error::Failed);
-        check(422, Error::InvalidInput);
+        check(410, ErrorCode::NotFound);
+        check(413, ErrorCode::InvalidInput);
+        check(418, ErrorCode::Failed);
+        check(422, ErrorCode::InvalidInput);
         check(429, unavailable);
         check(500, unavailable);
         check(502, unavailable);
         check(503, unavailable);
-        check(504, Error::Timeout);
+        check(504, ErrorCode::Timeout);
         check(529, unavailable);
-        check(302, Error::Failed);
+        check(302, ErrorCode::Failed);
     }
 
     #[test]
     fn the_words_of_every_dialect_are_quoted() {
         let check = |body: &str, expected: &str| {
             let expected = format!("https://ai.test/v1 answered 400{expected}");
-            assert_eq!(refused(400, body), Error::InvalidInput(expected), "{body}");
+            assert_eq!(refused(400, body), Error::invalid_input(expected), "{body}");
         };
         check(r#"{"error":{"message":"Bad.","type":"x","code":null}}"#, ": Bad.");
         check(r#"{"error":"model is required"}"#, ": model is required");
@@ -220,11 +221,9 @@ mod tests {
     #[test]
     fn long_words_are_cut_after_the_key_was_hidden() {
         let body = format!("{}sk-secret", "ä".repeat(MOST_WORDS - 4));
-        let Error::InvalidInput(message) = refused(400, &body) else { panic!("not bad input") };
+        let message = refused(400, &body).message;
         assert!(message.ends_with("ä***"), "{message}");
-        let Error::InvalidInput(message) = refused(400, &"ä".repeat(9999)) else {
-            panic!("not bad input")
-        };
+        let message = refused(400, &"ä".repeat(9999)).message;
         assert!(message.ends_with("ä…"), "{message}");
         assert_eq!(message.chars().filter(|c| *c == 'ä').count(), MOST_WORDS);
     }
@@ -234,28 +233,28 @@ mod tests {
         let headers = Headers::from_iter([("location", "https://b.test/v1?token=x")]);
         let expected = "https://ai.test/v1 answered 308: it redirects to https://b.test/v1";
         let error = endpoint().refused(308, &headers, b"", UNIX_EPOCH);
-        assert_eq!(error, Error::Failed(expected.into()));
+        assert_eq!(error, Error::failed(expected));
     }
 
     #[test]
     fn errors_in_the_place_of_answers() {
-        let check = |error: Value, expected: fn(String) -> Error, words: &str| {
+        let check = |error: Value, expected: ErrorCode, words: &str| {
             let message = format!("https://ai.test/v1 reports an error: {words}");
-            assert_eq!(endpoint().reported(&error), expected(message), "{error}");
+            assert_eq!(endpoint().reported(&error), Error::new(expected, message), "{error}");
         };
-        let unavailable: fn(String) -> Error = |message| unavailable(message, None);
+        let unavailable = ErrorCode::Unavailable;
         check(json!({"message": "x", "code": 429}), unavailable, "x");
         check(json!({"message": "x", "code": "502"}), unavailable, "x");
-        check(json!({"message": "x", "code": 400}), Error::InvalidInput, "x");
+        check(json!({"message": "x", "code": 400}), ErrorCode::InvalidInput, "x");
         check(json!({"message": "x", "type": "server_error"}), unavailable, "x");
         check(
             json!({"message": "x", "type": "invalid_request_error", "code": "model_not_found"}),
-            Error::NotFound,
+            ErrorCode::NotFound,
             "x",
         );
-        check(json!({"message": "sk-secret"}), Error::Failed, "***");
-        check(json!("overloaded"), Error::Failed, "overloaded");
-        check(json!({}), Error::Failed, "it gives no reason");
+        check(json!({"message": "sk-secret"}), ErrorCode::Failed, "***");
+        check(json!("overloaded"), ErrorCode::Failed, "overloaded");
+        check(json!({}), ErrorCode::Failed, "it gives no reason");
     }
 
     #[test]

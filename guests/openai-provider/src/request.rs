@@ -12,8 +12,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tenon_sdk::Error;
 use tenon_sdk::provider::{
-    CompletionRequest, Content, ContentBlock, Media, Message, Part, ResourceBody, Role, ToolAnswer,
-    ToolChoice,
+    CompletionRequest, Content, ContentBlock, Media, Message, Part, ResourceBody, Role,
+    ToolCallResult, ToolChoice,
 };
 
 use crate::settings::{MaxTokensField, Settings};
@@ -161,8 +161,8 @@ struct StreamOptions {
 ///
 /// # Errors
 ///
-/// [`Error::NotFound`] for a model that the operator has not named, [`Error::InvalidInput`] for
-/// what chat completions cannot say, and [`Error::Failed`] where the configuration is wrong.
+/// [`ErrorCode::NotFound`] for a model that the operator has not named, [`ErrorCode::InvalidInput`] for
+/// what chat completions cannot say, and [`ErrorCode::Failed`] where the configuration is wrong.
 pub fn write(
     request: &CompletionRequest,
     settings: &Settings,
@@ -172,15 +172,15 @@ pub fn write(
     if request.messages.is_empty() {
         return Err(invalid("the request has no messages"));
     }
-    let limits = &request.limits;
-    for (name, value) in [("temperature", limits.temperature), ("top-p", limits.top_p)] {
+    let sampling = &request.sampling;
+    for (name, value) in [("temperature", sampling.temperature), ("top-p", sampling.top_p)] {
         if value.is_some_and(|value| !value.is_finite()) {
             return Err(invalid(format!("{name} is no number")));
         }
     }
     let (max_tokens, max_completion_tokens) = match settings.max_tokens_field() {
-        MaxTokensField::MaxTokens => (limits.max_tokens, None),
-        MaxTokensField::MaxCompletionTokens => (None, limits.max_tokens),
+        MaxTokensField::MaxTokens => (sampling.max_tokens, None),
+        MaxTokensField::MaxCompletionTokens => (None, sampling.max_tokens),
     };
     let tools = request
         .tools
@@ -210,20 +210,20 @@ pub fn write(
         tool_choice: choice(request)?,
         max_tokens,
         max_completion_tokens,
-        temperature: limits.temperature,
-        top_p: limits.top_p,
-        stop: &limits.stop,
-        seed: limits.seed,
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        stop: &sampling.stop_sequences,
+        seed: sampling.seed,
         response_format,
         stream: stream.then_some(true),
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
         extra: extra(request)?,
     };
-    serde_json::to_vec(&body).map_err(|error| Error::Failed(format!("the request: {error}")))
+    serde_json::to_vec(&body).map_err(|error| Error::failed(format!("the request: {error}")))
 }
 
 fn invalid(message: impl Into<String>) -> Error {
-    Error::InvalidInput(message.into())
+    Error::invalid_input(message)
 }
 
 /// A JSON object that is passed on unread.
@@ -258,7 +258,7 @@ fn extra(request: &CompletionRequest) -> Result<BTreeMap<&str, &RawValue>, Error
     let Some(json) = &request.extra else { return Ok(BTreeMap::new()) };
     let members: BTreeMap<&str, &RawValue> = serde_json::from_str(json)
         .map_err(|error| invalid(format!("extra is no JSON object: {error}")))?;
-    let limits = &request.limits;
+    let sampling = &request.sampling;
     let said = [
         ("model", true),
         ("messages", true),
@@ -268,12 +268,12 @@ fn extra(request: &CompletionRequest) -> Result<BTreeMap<&str, &RawValue>, Error
         ("stream_options", true),
         ("tools", !request.tools.is_empty()),
         ("tool_choice", request.tool_choice != ToolChoice::Auto),
-        ("max_tokens", limits.max_tokens.is_some()),
-        ("max_completion_tokens", limits.max_tokens.is_some()),
-        ("temperature", limits.temperature.is_some()),
-        ("top_p", limits.top_p.is_some()),
-        ("stop", !limits.stop.is_empty()),
-        ("seed", limits.seed.is_some()),
+        ("max_tokens", sampling.max_tokens.is_some()),
+        ("max_completion_tokens", sampling.max_tokens.is_some()),
+        ("temperature", sampling.temperature.is_some()),
+        ("top_p", sampling.top_p.is_some()),
+        ("stop", !sampling.stop_sequences.is_empty()),
+        ("seed", sampling.seed.is_some()),
         ("response_format", request.response_schema.is_some()),
     ];
     for (name, said) in said {
@@ -328,7 +328,7 @@ fn messages(messages: &[Message]) -> Result<Vec<Said<'_>>, Error> {
             Role::Assistant => said.push(assistant(&message.parts).map_err(wrong)?),
             Role::Tool => {
                 for part in &message.parts {
-                    let Part::ToolAnswer(answer) = part else {
+                    let Part::ToolCallResult(answer) = part else {
                         let what = format!("a tool says answers only, not {}", kind(part));
                         return Err(wrong(what));
                     };
@@ -403,7 +403,7 @@ fn other(json: &str) -> Result<Piece<'_>, String> {
 }
 
 /// The answer of a tool. What is no text goes to `media`.
-fn tool<'a>(answer: &'a ToolAnswer, media: &mut Vec<Piece<'a>>) -> Said<'a> {
+fn tool<'a>(answer: &'a ToolCallResult, media: &mut Vec<Piece<'a>>) -> Said<'a> {
     let mut texts = Vec::new();
     let mut shown = Vec::new();
     for block in &answer.content {
@@ -482,7 +482,7 @@ fn kind(part: &Part) -> &'static str {
         Part::Audio(_) => "audio",
         Part::Reasoning(_) => "reasoning",
         Part::ToolCall(_) => "a tool call",
-        Part::ToolAnswer(_) => "the answer of a tool",
+        Part::ToolCallResult(_) => "the answer of a tool",
         Part::Other(_) => "a part of another kind",
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http_client::Url;
 use serde::Deserialize;
-use tenon_sdk::Error;
 use tenon_sdk::provider::{ModelFeatures, ModelInfo, Provider as _};
+use tenon_sdk::{Error, ErrorCode};
 
 use crate::OpenAi;
 
@@ -90,11 +90,11 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where it is wrong: the caller of a model cannot mend it.
+    /// [`ErrorCode::Failed`] where it is wrong: the caller of a model cannot mend it.
     pub fn read() -> Result<Self, Error> {
-        let settings: Self = tenon_sdk::config::all().map_err(|error| match error {
-            Error::InvalidInput(reason) => Error::Failed(reason),
-            other => other,
+        let settings: Self = tenon_sdk::config::all().map_err(|error| match error.code {
+            ErrorCode::InvalidInput => Error::failed(error.message),
+            _ => error,
         })?;
         settings.base()?;
         Ok(settings)
@@ -104,13 +104,13 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] where it is none.
+    /// [`ErrorCode::Failed`] where it is none.
     pub fn base(&self) -> Result<Url, Error> {
-        http_client::parse(&self.base_url).map_err(|error| match error {
-            Error::InvalidInput(reason) => {
-                Error::Failed(format!("configuration \"base_url\": {reason}"))
+        http_client::parse(&self.base_url).map_err(|error| match error.code {
+            ErrorCode::InvalidInput => {
+                Error::failed(format!("configuration \"base_url\": {}", error.message))
             }
-            other => other,
+            _ => error,
         })
     }
 
@@ -128,11 +128,11 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] where the operator named models and this is none of them.
+    /// [`ErrorCode::NotFound`] where the operator named models and this is none of them.
     pub fn require(&self, model: &str) -> Result<(), Error> {
         match &self.models {
             Some(models) if !models.iter().any(|other| other.id() == model) => {
-                Err(Error::NotFound(format!("no model \"{model}\"")))
+                Err(Error::not_found(format!("no model \"{model}\"")))
             }
             _ => Ok(()),
         }
@@ -218,7 +218,7 @@ mod tests {
         };
         assert_eq!(settings.models(), Some(vec![info("a"), b]));
         assert_eq!(settings.require("b"), Ok(()));
-        assert_eq!(settings.require("c"), Err(Error::NotFound("no model \"c\"".into())));
+        assert_eq!(settings.require("c"), Err(Error::not_found("no model \"c\"")));
         assert_eq!(self::settings("{}").require("c"), Ok(()));
     }
 
@@ -246,6 +246,6 @@ mod tests {
         let wrong = Settings { base_url: "localhost".into(), ..Settings::default() };
         let expected =
             "configuration \"base_url\": the URL is not valid: relative URL without a base";
-        assert_eq!(wrong.base(), Err(Error::Failed(expected.into())));
+        assert_eq!(wrong.base(), Err(Error::failed(expected)));
     }
 }

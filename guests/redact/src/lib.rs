@@ -102,7 +102,6 @@ fn mask_text(text: &str, more: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_sdk::hook::HookPoint;
     use tenon_sdk::json;
     use tenon_sdk::log::Level;
     use tenon_sdk::testing::Host;
@@ -117,7 +116,7 @@ mod tests {
     fn the_configuration_adds_prefixes() {
         let host = Host::new().config(json!({ "prefixes": ["corp_"] }));
         let context = json!({ "goal": "corp_0123456789ab" });
-        let outcome = host.handle::<redact>(HookPoint::BeforePlan, context).unwrap();
+        let outcome = host.handle::<redact>("before-plan", context).unwrap();
         assert_eq!(outcome, Outcome::Replace(json!({ "goal": "[redacted]" })));
     }
 
@@ -125,7 +124,7 @@ mod tests {
     fn a_wrong_configuration_lets_nothing_through() {
         let host = Host::new().config(json!({ "prefixes": 3 }));
         let context = json!({ "goal": "sk-abcdefghijklmnop" });
-        let outcome = host.handle::<redact>(HookPoint::BeforePlan, context).unwrap();
+        let outcome = host.handle::<redact>("before-plan", context).unwrap();
         assert_eq!(outcome, Outcome::Replace(json!({ "goal": "[redacted]" })));
         assert_eq!(host.logged()[0].level, Level::Error);
     }

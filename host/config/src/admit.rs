@@ -191,19 +191,19 @@ pub enum Refusal {
     },
     /// It is not what was installed.
     #[error(
-        "its {what} does not match {file}: expected {expected}, found {found}",
-        file = .file.display(), expected = .expected.named(),
-        found = .found.map_or_else(|| "none".into(), |found| found.named())
+        "its {what} {verb} not match {file}: expected {expected}, found {found}",
+        verb = if *.what == SKILLS { "do" } else { "does" },
+        file = .file.display(), expected = named(.expected), found = named(.found)
     )]
     NotAsLocked {
         /// The kind of place that it is in.
         origin: Origin,
         /// The lock file.
         file: PathBuf,
-        /// What of it: its code, or its manifest.
+        /// What of it: its code, its manifest or its skills.
         what: &'static str,
         /// What was installed.
-        expected: Digest,
+        expected: Option<Digest>,
         /// What is there.
         found: Option<Digest>,
     },
@@ -238,7 +238,7 @@ pub enum Refusal {
         name: String,
     },
     /// It requests something, and nobody has approved anything of it.
-    #[error("it {}, which is not approved", wants(.requests, .command.as_deref()))]
+    #[error("it {}, which is not approved", wants(.requests, .command.as_deref(), .skills))]
     NotApproved {
         /// The plugin.
         plugin: String,
@@ -246,6 +246,8 @@ pub enum Refusal {
         requests: BTreeMap<String, Vec<String>>,
         /// What a file that comes with the project has it run or turn to.
         command: Option<String>,
+        /// The names of its skills.
+        skills: Vec<String>,
     },
     /// It is not what was approved any more.
     #[error("it has changed since it was approved: {}", listed(.changes))]
@@ -395,14 +397,16 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
 
 /// Whether it is what was installed. The code that is not known here, loading looks at.
 fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
-    let (file, code, manifest) = match candidate.lock_entry.as_ref()? {
+    let (file, code, manifest, skills) = match candidate.lock_entry.as_ref()? {
         LockEntry::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
-        LockEntry::Bound { file, code, manifest } => (file, *code, *manifest),
+        LockEntry::Bound { file, code, manifest, skills } => (file, *code, *manifest, *skills),
     };
     let known = rules.contents.0.get(&candidate.id).copied();
+    let own_skills = candidate.skills.as_ref().map(|skills| skills.digest());
     let (what, expected, found) = match (known, candidate.manifest()) {
-        (Some(found), _) if found != code => ("code", code, Some(found)),
-        (_, found) if found != Some(manifest) => ("manifest", manifest, found),
+        (Some(found), _) if found != code => ("code", Some(code), Some(found)),
+        (_, found) if found != Some(manifest) => ("manifest", Some(manifest), found),
+        _ if own_skills != skills => (SKILLS, skills, own_skills),
         _ => return None,
     };
     let (origin, file) = (candidate.origin, file.clone());
@@ -465,6 +469,7 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
             plugin,
             requests: candidate.requests.texts(),
             command: candidate.command.as_ref().map(ToString::to_string),
+            skills: candidate.skill_names().map(Into::into).collect(),
         }),
     }
 }
@@ -473,10 +478,24 @@ fn is_requestable(capability: &Capability) -> bool {
     matches!(capability.availability, Eligibility::OnRequest { .. })
 }
 
+/// What of a plugin a lock file binds, beside its code and manifest.
+const SKILLS: &str = "skills";
+
+/// A digest, or that there is none.
+fn named(digest: &Option<Digest>) -> String {
+    digest.map_or_else(|| "none".into(), |digest| digest.named())
+}
+
 /// What a plugin wants to do.
-fn wants(requests: &BTreeMap<String, Vec<String>>, command: Option<&str>) -> String {
+fn wants(
+    requests: &BTreeMap<String, Vec<String>>,
+    command: Option<&str>,
+    skills: &[String],
+) -> String {
     let requests = (!requests.is_empty()).then(|| format!("requests {}", shown(requests)));
-    let all: Vec<String> = command.map(Into::into).into_iter().chain(requests).collect();
+    let skills = (!skills.is_empty()).then(|| format!("carries skills ({})", skills.join(", ")));
+    let all: Vec<String> =
+        command.map(Into::into).into_iter().chain(requests).chain(skills).collect();
     all.join(" and ")
 }
 

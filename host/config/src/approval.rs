@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tenon_types::text::cut;
 
 use crate::config::{Origin, PluginKind};
 use crate::grant::GrantSet;
 pub use crate::grant::GrantWarning;
+use crate::skills::Skills;
 
 /// Decides what plugins get of what they request.
 #[async_trait]
@@ -50,6 +52,8 @@ pub struct ApprovalRequest {
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.
     pub manifest: Option<String>,
+    /// The skills that it carries. What is read of them later has the content that it has now.
+    pub skills: Option<Arc<Skills>>,
 }
 
 /// How an MCP server is started or reached, with secrets masked.
@@ -158,6 +162,8 @@ pub enum ApprovalChange {
     Component,
     /// Its manifest has changed.
     Manifest,
+    /// A file of its skills has changed, or it has other skills.
+    Skills,
     /// It requests a new value.
     Added {
         /// The capability.
@@ -185,6 +191,7 @@ impl fmt::Display for ApprovalChange {
         match self {
             Self::Component => f.write_str("its code has changed"),
             Self::Manifest => f.write_str("its manifest has changed"),
+            Self::Skills => f.write_str("its skills have changed"),
             Self::Added { capability, value } => {
                 write!(f, "it requests `{capability} = [{value:?}]` more")
             }

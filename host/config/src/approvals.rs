@@ -83,6 +83,9 @@ struct ApprovalEntry {
     component: Option<String>,
     /// The SHA-256 of its manifest.
     manifest: Option<String>,
+    /// The digest of its skills, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skills: Option<String>,
     /// How its server is started or reached, where that had to be approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<ServerParameters>,
@@ -151,6 +154,7 @@ impl ApprovalFile {
                 named_in: real_or_absolute(&request.named_in),
                 component: request.component.clone(),
                 manifest: request.manifest.clone(),
+                skills: skills_of(request),
                 command: request.command.clone(),
                 requested: request.capabilities.clone(),
                 granted,
@@ -229,6 +233,9 @@ impl ApprovalEntry {
         if self.manifest != request.manifest {
             changes.push(ApprovalChange::Manifest);
         }
+        if self.skills != skills_of(request) {
+            changes.push(ApprovalChange::Skills);
+        }
         changes
     }
 
@@ -259,6 +266,11 @@ impl ApprovalEntry {
     }
 }
 
+/// The digest of a plugin's skills, in hexadecimal.
+fn skills_of(request: &ApprovalRequest) -> Option<String> {
+    request.skills.as_ref().map(|skills| skills.digest().to_string())
+}
+
 /// The values that one has and another has not.
 fn missing<'a>(
     these: &'a BTreeMap<String, Vec<String>>,
@@ -274,6 +286,8 @@ fn missing<'a>(
 mod tests {
     use super::*;
     use crate::discover::{Origin, PluginKind};
+    use crate::skills::SkillFiles;
+    use std::sync::Arc;
 
     fn request(component: &str, files: &[&str]) -> ApprovalRequest {
         let files = files.iter().map(ToString::to_string).collect();
@@ -288,6 +302,7 @@ mod tests {
             command: None,
             component: Some(component.into()),
             manifest: Some("m".into()),
+            skills: None,
         }
     }
 
@@ -323,6 +338,31 @@ mod tests {
             &["how its server is started or reached has changed in an order, or in what is not \
                shown: a secret, a value in a file of variables, the writing of its entry"],
         );
+    }
+
+    #[test]
+    fn an_approval_is_of_the_skills_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile::new(folder.path().join("approvals.json"));
+        let with = |text: &str| {
+            let mut files = SkillFiles::default();
+            let text = format!("---\nname: a\ndescription: b\n---\n{text}");
+            files.insert("a/SKILL.md".into(), text.into()).unwrap();
+            let skills = files.skills(Path::new("")).unwrap().map(Arc::new);
+            ApprovalRequest { skills, ..request("1", &[]) }
+        };
+        let check = |request: ApprovalRequest, expected: Approval| {
+            assert_eq!(file.verdict(&request).unwrap(), expected);
+        };
+        file.grant(&with("1"), BTreeMap::new()).unwrap();
+        check(with("1"), Approval::Granted(BTreeMap::new()));
+        check(with("2"), Approval::Stale(vec![ApprovalChange::Skills]));
+        check(request("1", &[]), Approval::Stale(vec![ApprovalChange::Skills]));
+        file.grant(&request("1", &[]), BTreeMap::new()).unwrap();
+        check(with("1"), Approval::Stale(vec![ApprovalChange::Skills]));
+        // Without skills, nothing is said of them.
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(!text.contains("skills"), "{text}");
     }
 
     #[test]

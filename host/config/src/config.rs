@@ -642,7 +642,7 @@ mod tests {
         );
         check(
             "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",
-            "tenon.toml:1: unknown variant `often`, expected `fresh` or `shared`",
+            "tenon.toml:1: unknown variant `often`, expected one of `fresh`, `shared`, `session`",
         );
         check(
             "plugins.scripts = [3]",

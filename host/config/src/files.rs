@@ -83,16 +83,36 @@ pub fn state_of(about: &std::fs::Metadata) -> String {
 ///
 /// Where the file cannot be written in its folder.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::Builder::new();
     // As any other file that this user makes.
     #[cfg(unix)]
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    written(&file, path, content)?.persist(path)?;
+    Ok(())
+}
+
+/// Writes a new file that only this user can read, as a whole. One that is there stays.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::AlreadyExists`] where there is one; others where it cannot be written in its folder.
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    // Temporary files are private.
+    written(&tempfile::Builder::new(), path, content)?.persist_noclobber(path)?;
+    Ok(())
+}
+
+/// A file that is whole, and has yet to take its place.
+fn written(
+    file: &tempfile::Builder<'_, '_>,
+    path: &Path,
+    content: &[u8],
+) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = file.tempfile_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    Ok(file)
 }
 
 /// Reads a file of UTF-8 text that only this user can read.

@@ -5,13 +5,13 @@
 //! the code by what an input reaches. The tests here run them with the inputs in `fuzz/seeds`, and
 //! with what a generator makes of these; they need no other build than all tests do.
 
-use crate::{approvals, entry, grant, lock, manifest, pins, secret};
+use crate::{approvals, entry, grant, lock, manifest, pins, secret, skills};
 
 /// Something to run with any bytes.
 pub type Target = fn(&[u8]);
 
 /// What there is, by its name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("approval_file", |data| with_text(data, approvals::fuzz::approval_file)),
     ("lock_file", |data| with_text(data, lock::fuzz::lock_file)),
     ("manifest", |data| with_text(data, manifest::fuzz::manifest)),
@@ -19,6 +19,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("path_glob", |data| with_text(data, grant::path_glob)),
     ("pin_file", |data| with_text(data, pins::pin_file)),
     ("redactor", |data| with_text(data, secret::fuzz::redactor)),
+    ("skill", |data| with_text(data, skills::fuzz::skill)),
 ];
 
 /// Runs a target.
@@ -87,6 +88,11 @@ mod tests {
     #[test]
     fn redactors() {
         fuzz("redactor");
+    }
+
+    #[test]
+    fn skills_of_any_text() {
+        fuzz("skill");
     }
 
     #[test]

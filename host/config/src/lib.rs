@@ -34,8 +34,10 @@ pub mod manifest;
 pub mod pins;
 pub mod policy;
 pub mod secret;
+pub mod skills;
 pub mod toml_parse;
 pub mod tool_filter;
+pub mod tool_hooks;
 
 pub use config::{Config, ResourceTools};
 pub use diagnostic::{Diagnostic, chain};

@@ -43,6 +43,13 @@ pub struct Limits {
     /// The maximum rate of log messages per second, with bursts of five seconds' worth. Further messages are
     /// dropped and counted.
     pub log_rate: u32,
+    /// The maximum size in bytes of what the plugin keeps in each of its buckets (`state`).
+    pub state: usize,
+    /// The maximum number of live instances of a plugin that has one for each session. Where another session
+    /// begins, the one that was not used for longest ends.
+    pub sessions: usize,
+    /// How long an instance of a session lives without a call.
+    pub session_idle: Duration,
 }
 
 impl Default for Limits {
@@ -59,6 +66,9 @@ impl Default for Limits {
             handles: 10_000,
             host_calls: 1_000_000,
             log_rate: 100,
+            state: 10 << 20,
+            sessions: 100,
+            session_idle: Duration::from_secs(30 * 60),
         }
     }
 }
@@ -78,6 +88,9 @@ impl Limits {
             host_calls: 100_000_000,
             log_rate: 1000,
             download: 1 << 30,
+            state: 1 << 30,
+            sessions: 10_000,
+            session_idle: Duration::from_secs(24 * 60 * 60),
         }
     }
 
@@ -95,6 +108,9 @@ impl Limits {
             host_calls: self.host_calls.min(most.host_calls),
             log_rate: self.log_rate.min(most.log_rate),
             download: self.download.min(most.download),
+            state: self.state.min(most.state),
+            sessions: self.sessions.min(most.sessions),
+            session_idle: self.session_idle.min(most.session_idle),
         }
     }
 
@@ -119,6 +135,9 @@ impl Limits {
             ("output_kib", json!(self.output >> 10)),
             ("host_calls", json!(self.host_calls)),
             ("log_rate", json!(self.log_rate)),
+            ("state_mib", mib(self.state)),
+            ("sessions", json!(self.sessions)),
+            ("session_idle", time(self.session_idle)),
         ]
     }
 
@@ -222,6 +241,10 @@ pub struct LimitsTable {
     output_kib: Option<NonZeroU32>,
     host_calls: Option<NonZeroU32>,
     log_rate: Option<NonZeroU32>,
+    state_mib: Option<NonZeroU32>,
+    sessions: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "some_time")]
+    session_idle: Option<Duration>,
 }
 
 impl LimitsTable {
@@ -240,6 +263,9 @@ impl LimitsTable {
             output: self.output_kib.map_or(others.output, |kib| (kib.get() as usize) << 10),
             host_calls: self.host_calls.map_or(others.host_calls, |calls| calls.get().into()),
             log_rate: self.log_rate.map_or(others.log_rate, NonZeroU32::get),
+            state: self.state_mib.map_or(others.state, bytes),
+            sessions: self.sessions.map_or(others.sessions, count),
+            session_idle: self.session_idle.unwrap_or(others.session_idle),
             ..others.clone()
         }
     }
@@ -262,7 +288,8 @@ mod tests {
         assert_eq!(
             limits.to_string(),
             "memory_mib 64, table_elements 100000, instances 64, cpu 10s, wall 1s 500ms, \
-             transfer_mib 64, download_mib 64, output_kib 3, host_calls 1000000, log_rate 100"
+             transfer_mib 64, download_mib 64, output_kib 3, host_calls 1000000, log_rate 100, \
+             state_mib 10, sessions 100, session_idle 30m"
         );
         // Each can be read again.
         let table: toml::Table = limits
@@ -281,7 +308,7 @@ mod tests {
             most.to_string(),
             "memory_mib 4096, table_elements 1000000, instances 256, cpu 1m, wall 10m, \
              transfer_mib 256, download_mib 1024, output_kib 65536, host_calls 100000000, \
-             log_rate 1000"
+             log_rate 1000, state_mib 1024, sessions 10000, session_idle 1day"
         );
         assert_eq!((usual.handles, most.handles), (10_000, 100_000));
         assert_eq!(usual.clone().at_most(&most), usual);

@@ -53,6 +53,9 @@ pub struct LockedPlugin {
     /// Its `plugin.toml`.
     #[serde(with = "named")]
     pub manifest: Digest,
+    /// The files of its skills, with their paths, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "named_if_any")]
+    pub skills: Option<Digest>,
 }
 
 /// Why a lock file is not read or written.
@@ -148,6 +151,8 @@ pub enum LockEntry {
         code: Digest,
         /// What the manifest has to be.
         manifest: Digest,
+        /// What the skills have to be.
+        skills: Option<Digest>,
     },
     /// Nobody can tell.
     Unreadable(String),
@@ -194,8 +199,9 @@ impl LockIndex {
     pub fn of(&self, id: &str) -> Option<LockEntry> {
         match &self.lock {
             Ok(lock) => {
-                let LockedPlugin { code, manifest, .. } = lock.plugins.get(id)?;
-                Some(LockEntry::Bound { file: self.file.clone(), code: *code, manifest: *manifest })
+                let LockedPlugin { code, manifest, skills, .. } = lock.plugins.get(id)?;
+                let (file, code, manifest) = (self.file.clone(), *code, *manifest);
+                Some(LockEntry::Bound { file, code, manifest, skills: *skills })
             }
             Err(error) => Some(LockEntry::Unreadable(crate::diagnostic::chain(error))),
         }
@@ -215,6 +221,24 @@ mod named {
     }
 }
 
+/// Digests that need not be there.
+mod named_if_any {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        digest: &Option<Digest>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        digest.map(|digest| digest.named()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Digest>, D::Error> {
+        named::deserialize(from).map(Some)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +255,7 @@ mod tests {
             file: version.map(|_| "build/p.wasm".into()),
             code: Digest::of("code"),
             manifest: Digest::of("manifest"),
+            skills: version.map(|_| Digest::of("skills")),
         };
         let lock = LockFile {
             plugins: [("b", locked("./b.wasm", None)), ("a", locked("./a.rhai", Some("0.1.0")))]
@@ -240,12 +265,13 @@ mod tests {
         lock.write(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(LockFile::read(&path).unwrap(), lock);
-        let (code, manifest) = (Digest::of("code").named(), Digest::of("manifest").named());
+        let [code, manifest, skills] =
+            ["code", "manifest", "skills"].map(|content| Digest::of(content).named());
         let digests = format!("code = \"{code}\"\nmanifest = \"{manifest}\"\n");
         assert_eq!(
             text,
             format!(
-                "{HEAD}version = 1\n\n[plugins.a]\nsource = \"./a.rhai\"\nversion = \"0.1.0\"\nfile = \"build/p.wasm\"\n{digests}\n\
+                "{HEAD}version = 1\n\n[plugins.a]\nsource = \"./a.rhai\"\nversion = \"0.1.0\"\nfile = \"build/p.wasm\"\n{digests}skills = \"{skills}\"\n\n\
                  [plugins.b]\nsource = \"./b.wasm\"\n{digests}"
             )
         );
@@ -280,6 +306,12 @@ mod tests {
         let digest = Digest::of("").named();
         check(
             &format!(
+                "version = 1\n[plugins.x]\nsource = \"\"\ncode = \"{digest}\"\nmanifest = \"{digest}\"\nskills = \"x\""
+            ),
+            "invalid digest: expected `sha256:` and 64 digits of 0-9 and a-f",
+        );
+        check(
+            &format!(
                 "version = 1\n[plugins.\"../x\"]\nsource = \"\"\ncode = \"{digest}\"\nmanifest = \"{digest}\""
             ),
             "tenon.lock:1: invalid plugin id \"../x\"",
@@ -302,6 +334,7 @@ mod tests {
             file: None,
             code,
             manifest,
+            skills: None,
         };
         let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
         lock.write(&path).unwrap();
@@ -311,7 +344,7 @@ mod tests {
         assert_eq!(lock_index.ids().unwrap().collect::<Vec<_>>(), ["p"]);
         assert_eq!(
             lock_index.of("p"),
-            Some(LockEntry::Bound { file: path.clone(), code, manifest })
+            Some(LockEntry::Bound { file: path.clone(), code, manifest, skills: None })
         );
         assert_eq!(lock_index.of("q"), None);
         std::fs::write(&path, "nothing").unwrap();

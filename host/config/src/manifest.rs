@@ -18,6 +18,7 @@ use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::toml_parse::{line_of, parse};
+use crate::tool_hooks::{self, ToolHook};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "plugin.toml";
@@ -37,6 +38,9 @@ pub struct Manifest {
     pub(crate) requires: Requires,
     /// What it may register; all, where nothing is said.
     pub permissions: Option<RegistrationPermissions>,
+    /// The hook points that tools of an MCP server handle.
+    #[serde(default, deserialize_with = "tool_hooks::read")]
+    pub hooks: Vec<ToolHook>,
     #[serde(default)]
     pub(crate) limits: LimitsTable,
     #[serde(default)]
@@ -71,8 +75,8 @@ pub struct PluginMetadata {
     pub version: Option<semver::Version>,
     /// What it is for, in a sentence or two.
     pub description: Option<String>,
-    /// The versions of the contract that it is made for, as Cargo would write them: `0.1` is any
-    /// 0.1.x.
+    /// The versions of the contract that it is made for, as Cargo would write them: `0.2` is any
+    /// 0.2.x.
     pub plugin_api_version: Option<semver::VersionReq>,
 }
 
@@ -269,6 +273,11 @@ impl Manifest {
         }
         if !is_id(&manifest.plugin.id) {
             return Err(ManifestError::Id(manifest.plugin.id));
+        }
+        if !manifest.hooks.is_empty() && manifest.code().is_some() {
+            let problem =
+                "only an MCP server has [hooks]; components and scripts register their own";
+            return Err(ManifestError::Invalid { line: 1, problem: problem.into() });
         }
         Ok(manifest)
     }

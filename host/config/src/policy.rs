@@ -124,7 +124,7 @@ impl Policy {
         }
         let beyond = |effect: &&&str| match self.profile {
             Profile::Minimal => true,
-            Profile::Messaging => **effect != "services",
+            Profile::Messaging => !matches!(**effect, "messaging" | "memory"),
             Profile::Full => false,
         };
         let effect = effects.iter().find(beyond)?;
@@ -154,13 +154,13 @@ mod tests {
         check("deny = [\"p\"]\nplugins.p.enabled = true", &[], true, Some("the policy denies it"));
         check("plugins.p.enabled = false", &[], true, Some("the policy disables it"));
         check("profile = \"minimal\"", &[], false, None);
-        let minimal = profile("minimal", "services");
-        check("profile = \"minimal\"", &["services"], false, Some(&minimal));
-        check("profile = \"minimal\"", &["services"], true, None);
+        let minimal = profile("minimal", "memory");
+        check("profile = \"minimal\"", &["memory"], false, Some(&minimal));
+        check("profile = \"minimal\"", &["memory"], true, None);
         check("profile = \"minimal\"\nallow = [\"p\"]", &["process"], false, None);
         check("profile = \"minimal\"\nplugins.p.enabled = true", &["process"], false, None);
-        check("profile = \"messaging\"", &["services"], false, None);
+        check("profile = \"messaging\"", &["messaging", "memory"], false, None);
         let messaging = profile("messaging", "network");
-        check("profile = \"messaging\"", &["services", "network"], false, Some(&messaging));
+        check("profile = \"messaging\"", &["messaging", "network"], false, Some(&messaging));
     }
 }

@@ -19,7 +19,8 @@ use tenon_types::{
 
 /// What a plugin registers.
 pub(crate) fn registration(mut registration: Registration) -> Registration {
-    let Identity { name, version, description } = &mut registration.identity;
+    let Identity { name, version, description, extra } = &mut registration.identity;
+    extra.iter_mut().for_each(json);
     line(name);
     line(version);
     text(description);
@@ -121,7 +122,7 @@ pub(crate) fn completion(completion: &mut Completion) -> bool {
             answered(&mut reasoning.text)
         }
         Part::ToolCall(call) => answered_json(&mut call.arguments),
-        Part::ToolAnswer(answer) => any(&mut answer.content, block),
+        Part::ToolCallResult(answer) => any(&mut answer.content, block),
         Part::Other(other) => answered_json(other),
         Part::Reasoning(_) | Part::Image(_) | Part::Audio(_) => false,
     }) | any(&mut completion.summary.extra, answered_json)

@@ -41,7 +41,7 @@ impl Failure {
     /// Adds what the plugin was refused and got to know as a mere code.
     pub(crate) fn explain(&mut self, refusals: &[String]) {
         let message = match self {
-            Self::Answered(error) => error.message_mut(),
+            Self::Answered(error) => &mut error.message,
             Self::Trapped(message) => message,
             _ => return,
         };

@@ -52,6 +52,9 @@ pub struct HandlerReport {
     pub error: Option<String>,
     /// How long it took, in microseconds.
     pub micros: u64,
+    /// It audits: its outcome was recorded and not honoured.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub audited: bool,
     /// It was not asked: it is deterministic, and has answered the same question before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub remembered: bool,

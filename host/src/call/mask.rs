@@ -4,17 +4,19 @@
 //! what leaves the host is [`Masked`], and a way out that forgets to mask does not compile.
 
 use futures::FutureExt;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::secret::Redactor;
 use tenon_types::text::shorten;
 use tenon_types::{
-    Completion, CompletionSummary, Content, ContentBlock, Evaluation, Finding, HookPoint, Identity,
-    ListedResource, Media, ModelInfo, OutgoingMessage, Part, Prompt, PromptArgument,
-    PromptDefinition, PromptMessage, Reasoning, Registration, ResourceBody, ResourceContents,
-    ResourceLink, ResourceTemplate, StopReason, Suggestions, ToolAnswer, ToolCall, ToolResult,
+    Completion, CompletionRequest, CompletionSummary, Content, ContentBlock, Evaluation, Finding,
+    FormRequest, HookPoint, Identity, Json, ListedResource, Media, Message, ModelInfo, ModelTool,
+    OutgoingMessage, Part, Prompt, PromptArgument, PromptDefinition, PromptMessage, Reasoning,
+    Registration, ResourceBody, ResourceContents, ResourceLink, ResourceTemplate, StopReason,
+    Suggestions, ToolCall, ToolCallResult, ToolResult, UrlRequest,
 };
 
 use crate::call::{CallError, Failure};
@@ -187,6 +189,9 @@ mask! {
     Suggestions => suggestions;
     Evaluation => evaluation;
     Completion => completion;
+    CompletionRequest => completion_request;
+    FormRequest => form;
+    UrlRequest => page;
     CompletionSummary => summary;
     ModelInfo => model, listed |listed| vec![&listed.id, &listed.provider];
     Registration => registration;
@@ -298,7 +303,8 @@ fn part<'a>(redactor: &Redactor, contents: &'a mut ResourceContents) -> Option<&
 /// Masks secrets in what a plugin says of itself. What has a secret in its name is not registered, as what
 /// is left of that is no name.
 fn registration(redactor: &Redactor, registration: &mut Registration) {
-    let Identity { name, version, description } = &mut registration.identity;
+    let Identity { name, version, description, extra } = &mut registration.identity;
+    extra.iter_mut().for_each(|json| redactor.json_text(json));
     [name, version, description].into_iter().for_each(|text| redactor.redact(text));
     for tool in &mut registration.tools {
         redactor.redact(&mut tool.name);
@@ -313,7 +319,7 @@ fn registration(redactor: &Redactor, registration: &mut Registration) {
         redactor.redact(&mut provider.description);
     }
     for point in &mut registration.hooks {
-        if let HookPoint::Custom(name) = point {
+        if let HookPoint::Custom(name) = &mut point.point {
             redactor.redact(name);
         }
     }
@@ -375,7 +381,7 @@ fn prompt(redactor: &Redactor, prompt: &mut Prompt) {
     blocks(redactor, messages);
 }
 
-/// Masks secrets in values for a blank.
+/// Masks secrets in values for an argument.
 fn suggestions(redactor: &Redactor, suggestions: &mut Suggestions) {
     suggestions.values.iter_mut().for_each(|value| redactor.redact(value));
     suggestions.extra.iter_mut().for_each(|json| redactor.json_text(json));
@@ -397,10 +403,60 @@ fn evaluation(redactor: &Redactor, evaluation: &mut Evaluation) {
     }
 }
 
-/// Masks secrets in an answer of a model. Its texts are read one after the other, and so is its reasoning.
+/// Masks secrets in a question to the user.
+fn form(redactor: &Redactor, FormRequest { message, schema, extra }: &mut FormRequest) {
+    redactor.redact(message);
+    redactor.texts(schema);
+    members(redactor, extra);
+}
+
+/// Masks secrets in what is said of a page that the user is to open, and in its address.
+fn page(redactor: &Redactor, UrlRequest { message, url, id, extra }: &mut UrlRequest) {
+    [message, url].into_iter().chain(id).for_each(|text| redactor.redact(text));
+    members(redactor, extra);
+}
+
+fn members(redactor: &Redactor, members: &mut Map<String, Value>) {
+    let mut object = Value::Object(mem::take(members));
+    redactor.texts(&mut object);
+    if let Value::Object(masked) = object {
+        *members = masked;
+    }
+}
+
+/// Masks secrets in a request to a model, as far as the plugin wrote it.
+fn completion_request(redactor: &Redactor, request: &mut CompletionRequest) {
+    let CompletionRequest {
+        model,
+        messages,
+        tools,
+        tool_choice: _,
+        sampling,
+        response_schema,
+        extra,
+    } = request;
+    redactor.redact(model);
+    for Message { role: _, parts: said } in messages {
+        parts(redactor, said);
+    }
+    for ModelTool { name, description, input_schema } in tools {
+        [name, description].into_iter().for_each(|text| redactor.redact(text));
+        redactor.json_text(input_schema);
+    }
+    sampling.stop_sequences.iter_mut().for_each(|text| redactor.redact(text));
+    [response_schema, extra].into_iter().flatten().for_each(|json| redactor.json_text(json));
+}
+
+/// Masks secrets in an answer of a model.
 fn completion(redactor: &Redactor, completion: &mut Completion) {
+    parts(redactor, &mut completion.parts);
+    summary(redactor, &mut completion.summary);
+}
+
+/// Masks secrets in parts of a message. Their texts are read one after the other, and so is their reasoning.
+fn parts(redactor: &Redactor, parts: &mut [Part]) {
     let (mut texts, mut reasoning) = (Vec::new(), Vec::new());
-    for part in &mut completion.parts {
+    for part in parts {
         match part {
             Part::Text(text) => texts.push(text),
             // A proof that has a secret in it proves nothing any more, which is better than the secret.
@@ -413,7 +469,7 @@ fn completion(redactor: &Redactor, completion: &mut Completion) {
                 redactor.redact(name);
                 redactor.json_text(arguments);
             }
-            Part::ToolAnswer(ToolAnswer { id, content, is_error: _ }) => {
+            Part::ToolCallResult(ToolCallResult { id, content, is_error: _ }) => {
                 redactor.redact(id);
                 blocks(redactor, content.iter_mut());
             }
@@ -423,7 +479,6 @@ fn completion(redactor: &Redactor, completion: &mut Completion) {
     }
     redactor.together(&mut texts);
     redactor.together(&mut reasoning);
-    summary(redactor, &mut completion.summary);
 }
 
 /// Masks secrets in what a provider says of an answer.
@@ -469,9 +524,22 @@ fn failure(redactor: &Redactor, mut failure: Failure) -> Failure {
     failure
 }
 
+/// Masks secrets in what programs can read about an error. What is too long is left out.
+fn mask_data(redactor: &Redactor, data: &mut Option<Json>) {
+    let Some(json) = data else { return };
+    if json.text().len() > MAX_MESSAGE_BYTES {
+        *data = None;
+    } else if !redactor.is_idle() {
+        redactor.texts(json.value_mut());
+    }
+}
+
 fn mask_failure(redactor: &Redactor, failure: &mut Failure) {
     match failure {
-        Failure::Answered(answer) => words(redactor, answer.message_mut()),
+        Failure::Answered(answer) => {
+            words(redactor, &mut answer.message);
+            mask_data(redactor, &mut answer.data);
+        }
         Failure::Trapped(text)
         | Failure::Lost(text)
         | Failure::Contract(text)
@@ -490,8 +558,8 @@ mod tests {
     use super::*;
     use tenon_config::logged::logged;
     use tenon_types::{
-        Error, EvalDefinition, ModelFeatures, PromptRole, ProviderDefinition, TokenUsage,
-        ToolDefinition, Unavailability, Verdict,
+        Error, EvalDefinition, HookRegistration, ModelFeatures, PromptRole, ProviderDefinition,
+        TokenUsage, ToolDefinition, Verdict,
     };
 
     const SECRET: &str = "hunter22";
@@ -611,18 +679,19 @@ mod tests {
             extra: extra(),
             ..ToolDefinition::new(text(), text(), &serde_json::json!({ "description": text() }))
         };
-        let identity = Identity { name: text(), version: text(), description: text() };
+        let identity =
+            Identity { name: text(), version: text(), description: text(), extra: extra() };
         let eval = EvalDefinition { name: text(), description: text(), options_schema: extra() };
         let registered = Registration {
             tools: vec![tool],
             providers: vec![ProviderDefinition { name: text(), description: text() }],
             evals: vec![eval],
-            hooks: vec![HookPoint::Custom(text())],
+            hooks: vec![HookRegistration::new(HookPoint::Custom(text()))],
             ..Registration::new(identity)
         };
         check(registered, registration);
         let suggested =
-            Suggestions { values: vec![text()], total: None, more: false, extra: extra() };
+            Suggestions { values: vec![text()], total: None, has_more: false, extra: extra() };
         check(suggested, suggestions);
     }
 
@@ -684,7 +753,11 @@ mod tests {
                 name: text(),
                 arguments: extra().unwrap_or_default(),
             }),
-            Part::ToolAnswer(ToolAnswer { id: text(), content: content(), is_error: false }),
+            Part::ToolCallResult(ToolCallResult {
+                id: text(),
+                content: content(),
+                is_error: false,
+            }),
             Part::Other(extra().unwrap_or_default()),
         ];
         check_said(Completion { parts, summary: summary.clone() });
@@ -722,15 +795,14 @@ mod tests {
 
     #[test]
     fn failures_and_errors_are_masked_and_bounded() {
-        let unavailable = Unavailability { message: text(), retry_after: None };
         let answers = [
-            Error::InvalidInput(text()),
-            Error::NotFound(text()),
-            Error::Denied(text()),
-            Error::Timeout(text()),
-            Error::Cancelled(text()),
-            Error::Failed(text()),
-            Error::Unavailable(unavailable),
+            Error::invalid_input(text()),
+            Error::not_found(text()),
+            Error::denied(text()),
+            Error::timeout(text()),
+            Error::cancelled(text()),
+            Error::failed(text()),
+            Error::unavailable(text()),
         ];
         let failures = answers.map(Failure::Answered).into_iter().chain([
             Failure::Trapped(text()),
@@ -760,5 +832,43 @@ mod tests {
         let long = Failure::Trapped("x".repeat(2 * MAX_MESSAGE_BYTES));
         let Failure::Trapped(text) = failure(&knowing(), long) else { panic!("it is another") };
         assert!(text.len() <= MAX_MESSAGE_BYTES + 100, "{}", text.len());
+    }
+
+    #[test]
+    fn whatever_a_plugin_asks_a_user_or_a_model_is_masked() {
+        let members = || {
+            let Value::Object(members) = serde_json::json!({ "m": { "n": text() } }) else {
+                panic!("it is an object")
+            };
+            members
+        };
+        let schema = serde_json::json!({ "properties": { "a": { "title": text() } } });
+        check(FormRequest { message: text(), schema, extra: members() }, form);
+        let id = Some(text());
+        check(UrlRequest { message: text(), url: text(), id, extra: members() }, page);
+        let input_schema = extra().unwrap_or_default();
+        let mut request = CompletionRequest {
+            tools: vec![ModelTool { name: text(), description: text(), input_schema }],
+            response_schema: extra(),
+            extra: extra(),
+            ..CompletionRequest::new(text(), text())
+        };
+        request.sampling.stop_sequences = vec![text()];
+        check(request, completion_request);
+    }
+
+    #[test]
+    fn the_data_of_an_error_is_masked_and_left_out_if_it_is_too_long() {
+        let masked = |data: Value| {
+            let mut data = Some(Json::from(data));
+            mask_data(&knowing(), &mut data);
+            data.map(|data| data.text().to_string())
+        };
+        let data = serde_json::json!({ "is": text() });
+        assert_eq!(masked(data).as_deref(), Some(r#"{"is":"it is [redacted]"}"#));
+        // Two of these bytes are the quotes of the JSON text.
+        let of_bytes = |bytes: usize| Value::from("x".repeat(bytes - 2));
+        assert!(masked(of_bytes(MAX_MESSAGE_BYTES)).is_some());
+        assert_eq!(masked(of_bytes(MAX_MESSAGE_BYTES + 1)), None);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! How calls are made is in [`crate::invoke`].
 
+pub(crate) mod client;
 mod current;
 pub(crate) mod escape;
 pub(crate) mod failure;
@@ -18,8 +19,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_types::name::nearest;
-use tenon_types::{CallContext, Error, McpOperation};
+use tenon_types::{CallContext, ErrorCode, McpOperation};
 
+pub(crate) use client::CallerClient;
 pub(crate) use current::CurrentCall;
 pub use current::Usage;
 pub use failure::Failure;
@@ -72,7 +74,7 @@ pub enum CallKind {
     ListPrompts,
     /// A prompt, filled in.
     GetPrompt,
-    /// Values for a blank.
+    /// Values for an argument.
     Suggest,
     /// An answer of a model.
     Completion,
@@ -207,15 +209,7 @@ impl CallError {
             Self::Held { .. } => "held",
             Self::Vetoed { .. } => "vetoed",
             Self::Failed { failure, .. } => match failure {
-                Failure::Answered(error) => match error {
-                    Error::InvalidInput(_) => "invalid-input",
-                    Error::NotFound(_) => "not-found",
-                    Error::Denied(_) => "denied",
-                    Error::Timeout(_) => "timeout",
-                    Error::Cancelled(_) => "cancelled",
-                    Error::Unavailable(_) => "unavailable",
-                    Error::Failed(_) => "failed",
-                },
+                Failure::Answered(error) => error.code.name(),
                 Failure::Trapped(_) => "trapped",
                 Failure::LimitExceeded(_) => "limit",
                 Failure::Deadline(_) => "deadline",
@@ -249,7 +243,7 @@ impl CallError {
     /// every plugin says that in the word for it.
     pub fn may_be_misspelt(&self) -> bool {
         let Self::Failed { failure: Failure::Answered(error), .. } = self else { return false };
-        matches!(error, Error::NotFound(_) | Error::InvalidInput(_) | Error::Failed(_))
+        matches!(error.code, ErrorCode::NotFound | ErrorCode::InvalidInput | ErrorCode::Failed)
     }
 
     /// Returns that nothing is called `name`; the nearest of `names` may be what was meant.
@@ -277,6 +271,8 @@ pub struct Caller {
     /// Whether the answer is for a program and no reader: characters that a reader would not see stay
     /// in it as they are, whatever the operator says under `[results]`.
     pub raw: bool,
+    /// The client that the call is made for; `None` for the one of the platform.
+    pub client: Option<CallerClient>,
     /// The plugin that calls, where it is not the host.
     pub by: Option<Arc<str>>,
     /// How many plugins there are between the host and the call, each of which has called the next.
@@ -286,6 +282,12 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The client that hears how far the call has come: that of a call which no plugin makes, and which handles no
+    /// hook.
+    pub(crate) fn progress_client(&self) -> Option<&CallerClient> {
+        self.client.as_ref().filter(|client| self.by.is_none() && client.hears_progress())
+    }
+
     /// The place of the next call in the caller's trace.
     pub(crate) fn trace(&self) -> Option<TraceParent> {
         self.traceparent.as_deref().and_then(TraceParent::parse).map(TraceParent::child)
@@ -305,6 +307,7 @@ impl Caller {
             session_id: self.session_id.clone(),
             traceparent: trace.map(|trace| trace.to_string()),
             time_left: Some(timeout),
+            extra: None,
         };
         (timeout, context)
     }

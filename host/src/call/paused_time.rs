@@ -13,12 +13,15 @@ use super::CurrentCall;
 /// The calls for which another is made, whose time stands still while its own does. A host has none of its
 /// own and leaves it empty.
 #[derive(Debug, Clone, Default)]
-pub struct OuterCalls(Vec<Arc<CurrentCall>>);
+pub struct OuterCalls(Option<Arc<CurrentCall>>);
 
 impl PartialEq for OuterCalls {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (&self.0, &other.0);
-        one.len() == other.len() && one.iter().zip(other).all(|(a, b)| Arc::ptr_eq(a, b))
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
     }
 }
 
@@ -26,12 +29,12 @@ impl Eq for OuterCalls {}
 
 impl OuterCalls {
     pub(crate) fn of(current_call: &Arc<CurrentCall>) -> Self {
-        Self(vec![current_call.clone()])
+        Self(Some(current_call.clone()))
     }
 
-    /// These and those of another.
-    pub(crate) fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+    /// The innermost of them.
+    pub(crate) fn innermost(&self) -> Option<&Arc<CurrentCall>> {
+        self.0.as_ref()
     }
 }
 
@@ -93,7 +96,7 @@ impl PauseGuard {
             if still.iter().any(|known| Arc::ptr_eq(known, &current_call)) {
                 continue;
             }
-            left.extend(current_call.caller().outer.0.iter().cloned());
+            left.extend(current_call.caller().outer.innermost().cloned());
             current_call.paused_time().begin();
             still.push(current_call);
         }

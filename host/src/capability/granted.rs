@@ -16,7 +16,7 @@ use tracing::{Instrument, Span};
 
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure, HookReport};
-use crate::capability::services::{ClientFeatures, Services};
+use crate::capability::services::{ClientFeature, ClientFeatures, Clock, Services};
 use crate::observe::PluginLog;
 
 /// What one plugin was lent.
@@ -38,7 +38,7 @@ impl GrantedCapabilities {
         Self { log: Some(log), ..self }
     }
 
-    pub(super) fn plugin(&self) -> &str {
+    pub(crate) fn plugin(&self) -> &str {
         &self.plugin
     }
 
@@ -66,8 +66,18 @@ impl GrantedCapabilities {
         }
     }
 
+    /// The clock of scripts.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        self.host_services.services.clock.clone()
+    }
+
     pub(super) fn grants(&self) -> &Grants {
         &self.grants
+    }
+
+    /// Whether a value of a capability was granted.
+    pub(super) fn has(&self, capability: &str, value: &str) -> bool {
+        self.grants.allow(capability, value)
     }
 
     /// Refuses what was not granted, in words that teach.
@@ -113,8 +123,18 @@ impl GrantedCapabilities {
         if let Some(log) = &self.log {
             log.write(LogLevel::Warn, logged, &[]);
         }
-        Error::Denied(words)
+        Error::denied(words)
     }
+}
+
+/// Refuses what is asked of the user or the default model, where nobody offers that.
+pub(super) fn not_offered(features: &dyn ClientFeatures, missing: ClientFeature) -> Error {
+    let problem = match missing {
+        ClientFeature::Forms => "this host has no user who fills in forms",
+        ClientFeature::Pages => "this host has no user who opens pages",
+        ClientFeature::Sampling => "this host has no default model",
+    };
+    Error::denied(format!("{problem}; {}", features.remedy(missing)))
 }
 
 /// The words of a refusal of what was requested.
@@ -182,8 +202,7 @@ impl HostServices {
 
     pub(super) fn platform_api(&self) -> Result<Arc<dyn PlatformApi>, Error> {
         let platform_api = self.platform_api.get().and_then(Weak::upgrade);
-        platform_api
-            .ok_or_else(|| Error::Failed("the host is not ready for calls of plugins".into()))
+        platform_api.ok_or_else(|| Error::failed("the host is not ready for calls of plugins"))
     }
 }
 
@@ -196,8 +215,8 @@ pub(super) async fn apart<T: Send + 'static>(
     task.spawn(what.instrument(Span::current()));
     match task.join_next().await {
         Some(Ok(done)) => done,
-        Some(Err(error)) => Err(Error::Failed(format!("the host failed: {error}"))),
-        None => Err(Error::Failed("the host did nothing".into())),
+        Some(Err(error)) => Err(Error::failed(format!("the host failed: {error}"))),
+        None => Err(Error::failed("the host did nothing")),
     }
 }
 
@@ -207,7 +226,7 @@ const MAX_CALL_DEPTH: u32 = 8;
 /// On whose behalf a plugin calls that serves a call itself: one deeper in the chain.
 pub(super) fn deeper(granted: &GrantedCapabilities, caller: Caller) -> Result<Caller, Error> {
     match caller.depth >= MAX_CALL_DEPTH {
-        true => Err(Error::Denied(format!(
+        true => Err(Error::denied(format!(
             "the chain of calls of plugins by plugins is longer than {MAX_CALL_DEPTH}"
         ))),
         false => {
@@ -221,20 +240,20 @@ pub(super) fn deeper(granted: &GrantedCapabilities, caller: Caller) -> Result<Ca
 pub(super) fn as_contract(error: CallError) -> Error {
     let message = error.to_string();
     match error {
-        CallError::NotFound { .. } => Error::NotFound(message),
-        CallError::InvalidInput { .. } => Error::InvalidInput(message),
+        CallError::NotFound { .. } => Error::not_found(message),
+        CallError::InvalidInput { .. } => Error::invalid_input(message),
         CallError::Disabled { .. } | CallError::Held { .. } | CallError::Vetoed { .. } => {
-            Error::Denied(message)
+            Error::denied(message)
         }
         CallError::Failed { failure, .. } => match failure {
             Failure::Answered(error) => error,
-            Failure::Deadline(_) => Error::Timeout(message),
+            Failure::Deadline(_) => Error::timeout(message),
             Failure::Lost(_) => crate::capability::server::unavailable(message),
             Failure::Trapped(_)
             | Failure::LimitExceeded(_)
             | Failure::Unsupported(_)
             | Failure::Contract(_)
-            | Failure::Host(_) => Error::Failed(message),
+            | Failure::Host(_) => Error::failed(message),
         },
     }
 }
@@ -244,6 +263,7 @@ mod tests {
     use super::*;
     use tenon_config::grant::GrantSet;
     use tenon_config::logged::logged;
+    use tenon_types::ErrorCode;
 
     #[test]
     fn a_plugin_has_a_name_what_it_was_granted_and_a_log_of_what_it_was_not() {
@@ -254,6 +274,7 @@ mod tests {
         assert_eq!(granted.plugin(), "p");
         assert!(granted.grants().allow("tools", "a__b"));
         assert!(granted.require("tools", "a__b", "it").is_ok());
+        assert!(granted.has("tools", "a__b") && !granted.has("tools", "b__b"));
         let refuse = |granted: &GrantedCapabilities| {
             logged(|| drop(granted.require("tools", "b__b", "calling b__b").unwrap_err()))
         };
@@ -318,7 +339,8 @@ mod tests {
     #[test]
     fn a_refusal_names_the_plugin_what_it_tried_and_the_line() {
         let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
-        let Err(Error::Denied(message)) = granted.require("tools", "a__b", "calling the tool a__b")
+        let Err(Error { code: ErrorCode::Denied, message, .. }) =
+            granted.require("tools", "a__b", "calling the tool a__b")
         else {
             panic!("it is denied");
         };
@@ -359,6 +381,6 @@ mod tests {
             assert_eq!(caller.timeout, None);
             assert_eq!(caller.by.as_deref(), Some("p"));
         }
-        assert!(matches!(deeper(&granted, caller), Err(Error::Denied(_))));
+        assert!(matches!(deeper(&granted, caller), Err(Error { code: ErrorCode::Denied, .. })));
     }
 }

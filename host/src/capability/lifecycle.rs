@@ -8,11 +8,15 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use tenon_config::contract::PACKAGE_VERSION;
 use tenon_config::discover::PluginKind;
 use tenon_config::grant::Grants;
 use tenon_config::limits::Limits;
 use tenon_config::secret::Secret;
-use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime::StoreContextMut;
+use wasmtime::component::{
+    ComponentNamedList, ComponentType, HasData, Lift, Linker, LinkerInstance, Lower, ResourceTable,
+};
 
 use super::granted::GrantedCapabilities;
 use super::served::ServedCalls;
@@ -23,6 +27,7 @@ use crate::observe::{PluginLog, PluginNotifications};
 pub(crate) struct PluginContext {
     /// The plugin's identifier.
     pub(crate) id: Arc<str>,
+    pub(crate) kind: PluginKind,
     /// How the plugin speaks in the log.
     pub(crate) log: Arc<PluginLog>,
     /// What the plugin was lent.
@@ -31,7 +36,6 @@ pub(crate) struct PluginContext {
 
 /// What a plugin is loaded with: all that a capability is prepared from.
 pub(crate) struct Preparation<'a> {
-    pub(crate) kind: PluginKind,
     pub(crate) context: &'a PluginContext,
     pub(crate) grants: &'a Grants,
     pub(crate) limits: &'a Limits,
@@ -64,6 +68,37 @@ pub(crate) trait HostCapability: Sized + 'static {
 
     /// Puts the imports into a linker for stores that hold its state.
     fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()>;
+
+    /// The same for components of the sync edition, whose imports are not async. A capability with async functions has
+    /// them here once more, by [`link_blocking`].
+    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        Self::link(linker)
+    }
+}
+
+/// The name of an interface of the contract, by which components import it.
+pub(super) fn sync_interface(name: &str) -> String {
+    format!("tenon:plugin/{name}@{PACKAGE_VERSION}")
+}
+
+/// Puts a function that takes time into a linker, for components whose import of it is not async. The instance waits
+/// as a whole meanwhile. `begin` takes from the store what it needs.
+pub(super) fn link_blocking<C, T, P, R, F>(
+    linker: &mut LinkerInstance<'_, T>,
+    name: &str,
+    begin: impl Fn(View<'_, C>, P) -> F + Send + Sync + 'static,
+) -> wasmtime::Result<()>
+where
+    C: HostCapability,
+    T: Holds<C>,
+    P: ComponentNamedList + Lift + Send + 'static,
+    R: ComponentType + Lower + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+{
+    linker.func_wrap_async(name, move |mut store: StoreContextMut<'_, T>, parameters: P| {
+        let work = begin(store.data_mut().view(), parameters);
+        Box::new(async move { Ok((work.await,)) })
+    })
 }
 
 /// A store that holds what an instance has of a capability.
@@ -95,7 +130,7 @@ pub(super) type Link<T> = fn(&mut Linker<T>) -> wasmtime::Result<()>;
 /// Composes capabilities for one kind of store: what a plugin has of all, what an instance has of all, and how
 /// each is linked. A store has the fields `capabilities`, `table` and `calls`.
 macro_rules! capabilities {
-    ($store:ty => $plugin:ident, $instance:ident, $links:ident; $($name:ident: $capability:ty,)*) => {
+    ($store:ty => $plugin:ident, $instance:ident, $links:ident, $sync_links:ident; $($name:ident: $capability:ty,)*) => {
         use $crate::capability::lifecycle as composed;
 
         /// What a plugin has of each capability.
@@ -137,6 +172,12 @@ macro_rules! capabilities {
             <$capability as composed::HostCapability>::NAME,
             <$capability as composed::HostCapability>::link::<$store>,
         ),)*];
+
+        /// The same for components of the sync edition.
+        const $sync_links: &[(&str, composed::Link<$store>)] = &[$((
+            <$capability as composed::HostCapability>::NAME,
+            <$capability as composed::HostCapability>::link_sync::<$store>,
+        ),)*];
     };
 }
 pub(super) use capabilities;
@@ -146,7 +187,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use tenon_config::secret::{Redactor, SecretValues};
     use wasmtime::component::Component;
-    use wasmtime::{Engine, Store, StoreContextMut};
+    use wasmtime::{Engine, Store};
 
     use super::*;
     use crate::capability::secrets::SecretsCapability;
@@ -192,7 +233,7 @@ mod tests {
     }
 
     capabilities! {
-        OtherStore => OtherPlugin, OtherInstance, OTHER_LINKS;
+        OtherStore => OtherPlugin, OtherInstance, OTHER_LINKS, OTHER_SYNC_LINKS;
         secrets: SecretsCapability,
         counter: counter::CounterCapability,
     }
@@ -203,10 +244,14 @@ mod tests {
         let log = PluginLog::new(id.clone(), Redactor::new(&SecretValues::default()), 1);
         let grants = Grants::default();
         let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
-        let context = PluginContext { id, log: Arc::new(log), granted: Arc::new(granted) };
+        let context = PluginContext {
+            id,
+            kind: PluginKind::Wasm,
+            log: Arc::new(log),
+            granted: Arc::new(granted),
+        };
         let settings = Map::from_iter([("first".to_string(), Value::from(40))]);
         let plugin = OtherPlugin::prepare(&Preparation {
-            kind: PluginKind::Wasm,
             context: &context,
             grants: &grants,
             limits: &Limits::default(),
@@ -219,6 +264,8 @@ mod tests {
         let engine = Engine::default();
         let mut linker = Linker::new(&engine);
         OTHER_LINKS.iter().for_each(|(_, link)| link(&mut linker).expect("it is linked"));
+        let mut sync_linker = Linker::new(&engine);
+        OTHER_SYNC_LINKS.iter().for_each(|(_, link)| link(&mut sync_linker).expect("it is linked"));
         let names: Vec<&str> = OTHER_LINKS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["secrets", "counter"]);
         let component = wat::parse_str(

@@ -31,7 +31,9 @@ impl log::Host for View<'_, LogCapability> {
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
         let level: LogLevel = level.convert();
-        self.calls.span().in_scope(|| self.calls.log().write(level, &message, &fields));
+        let client = self.calls.client();
+        let write = || self.calls.log().write_for(client, level, &message, &fields);
+        self.calls.span().in_scope(write);
         Ok(())
     }
 }

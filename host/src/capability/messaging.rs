@@ -1,20 +1,20 @@
-//! `services`: what the host itself does for plugins, behind [`crate::services`]. Values are
-//! `send-message`, or `send-message:CHANNEL` for one channel alone, and `search-memory`.
+//! `messaging`: messages that the host sends, behind [`crate::services::Messaging`]. Values are names of channels.
+//! A message without a channel takes `*`.
 
+use futures::FutureExt;
 use serde_json::{Map, Value};
-use tenon_config::grant::SERVICES;
-use tenon_types::{Error, HookPoint, Memory, OutgoingMessage};
+use tenon_config::grant::MESSAGING;
+use tenon_types::{Error, HookPoint, OutgoingMessage};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::lifecycle::{
+    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+};
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{CallError, Caller, HookOutcome};
 use crate::capability::bindings::convert::Convert;
-use crate::capability::bindings::{services, types};
-
-/// The most memories that are found at a time.
-const MAX_MEMORIES: u32 = 100;
+use crate::capability::bindings::{messaging, types};
 
 /// Sends a message, unless a hook stops it. Handlers of `message-sending` may change its text; where it
 /// goes stays. `caller` is on whose behalf the plugin itself was called.
@@ -24,11 +24,12 @@ pub(crate) async fn send_message(
     message: Unmasked<OutgoingMessage>,
 ) -> Result<(), Error> {
     let message = granted.masked_message(message);
-    let allows_one =
-        |channel: &String| granted.grants().allow(SERVICES, &format!("send-message:{channel}"));
-    if !message.channel.as_ref().is_some_and(allows_one) {
-        granted.require(SERVICES, "send-message", "sending a message")?;
-    }
+    let channel = message.channel.as_deref();
+    let tried = match channel {
+        Some(channel) => format!("sending a message to {channel}"),
+        None => "sending a message".to_string(),
+    };
+    granted.require(MESSAGING, channel.unwrap_or("*"), &tried)?;
     let message = hooked(granted, caller, message).await?;
     granted.host_services.services.messaging.send(granted.plugin(), message).await
 }
@@ -60,29 +61,14 @@ async fn hooked(
     }
     match report.context["message"].take() {
         Value::String(text) => Ok(OutgoingMessage { channel, text, extra }),
-        _ => Err(Error::Denied("a hook left nothing of the message".into())),
+        _ => Err(Error::denied("a hook left nothing of the message")),
     }
 }
 
-/// Searches the host's memory.
-pub(crate) async fn search_memory(
-    granted: &GrantedCapabilities,
-    query: Unmasked<String>,
-    limit: u32,
-) -> Result<Vec<Memory>, Error> {
-    granted.require(SERVICES, "search-memory", "searching the memory")?;
-    let limit = limit.min(MAX_MEMORIES);
-    let query = granted.masked(query);
-    let mut found =
-        granted.host_services.services.memory.search(granted.plugin(), &query, limit).await?;
-    found.truncate(limit as usize);
-    Ok(found)
-}
+pub(crate) struct MessagingCapability;
 
-pub(crate) struct ServicesCapability;
-
-impl HostCapability for ServicesCapability {
-    const NAME: &'static str = SERVICES;
+impl HostCapability for MessagingCapability {
+    const NAME: &'static str = MESSAGING;
     type Plugin = ();
     type Instance = ();
 
@@ -91,29 +77,31 @@ impl HostCapability for ServicesCapability {
     fn instantiate((): &()) {}
 
     fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        services::add_to_linker::<_, InView<Self>>(linker, T::view)
+        messaging::add_to_linker::<_, InView<Self>>(linker, T::view)
+    }
+
+    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        let mut instance = linker.instance(&sync_interface("messaging"))?;
+        link_blocking(&mut instance, "send-message", begin_send)
     }
 }
 
-impl services::Host for View<'_, ServicesCapability> {}
+fn begin_send(
+    view: View<'_, MessagingCapability>,
+    (message,): (messaging::OutgoingMessage,),
+) -> impl Future<Output = Result<(), types::Error>> + use<> {
+    let message = Unmasked::new(message.convert());
+    let (granted, caller) = view.calls.access_and_caller();
+    apart(async move { send_message(&granted, caller, message).await }).map(Convert::convert)
+}
 
-impl<T: 'static> services::HostWithStore<T> for InView<ServicesCapability> {
+impl messaging::Host for View<'_, MessagingCapability> {}
+
+impl<T: 'static> messaging::HostWithStore<T> for InView<MessagingCapability> {
     async fn send_message(
         accessor: &Accessor<T, Self>,
-        message: services::OutgoingMessage,
+        message: messaging::OutgoingMessage,
     ) -> wasmtime::Result<Result<(), types::Error>> {
-        let message = Unmasked::new(message.convert());
-        let (granted, caller) = accessor.with(|mut access| access.get().calls.access_and_caller());
-        Ok(apart(async move { send_message(&granted, caller, message).await }).await.convert())
-    }
-
-    async fn search_memory(
-        accessor: &Accessor<T, Self>,
-        query: String,
-        limit: u32,
-    ) -> wasmtime::Result<Result<Vec<services::Memory>, types::Error>> {
-        let query = Unmasked::new(query);
-        let granted = accessor.with(|mut access| access.get().calls.granted().clone());
-        Ok(apart(async move { search_memory(&granted, query, limit).await }).await.convert())
+        Ok(accessor.with(|mut access| begin_send(access.get(), (message,))).await)
     }
 }

@@ -11,42 +11,52 @@ mod console;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod granted;
+pub(crate) mod host_tools;
 pub(crate) mod inference;
+pub(crate) mod keyvalue;
 pub(crate) mod lifecycle;
 pub(crate) mod log;
-mod mcp_host;
+mod mcp_server;
+pub(crate) mod memory;
 pub(crate) mod messaging;
 pub(crate) mod network;
-mod notify;
+pub(crate) mod notify;
 mod secrets;
 pub(crate) mod served;
 pub(crate) mod server;
 pub mod services;
 pub(crate) mod state;
 mod stdio_child;
-pub(crate) mod tools;
+pub(crate) mod user;
 mod wasi;
 
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
+use wasmtime::component::Linker;
+use wasmtime::component::types::ComponentItem;
 
-use tenon_config::grant::{Capability, Eligibility, Grants};
+use tenon_config::grant::{
+    Capability, Eligibility, Grants, MEMORY, MESSAGING, PROVIDERS, TOOLS, USER,
+};
 
 use lifecycle::{Link, capabilities};
 pub(crate) use served::RefusalReporter;
 pub(crate) use state::{HostState, InstanceConfig};
 
 capabilities! {
-    HostState => PluginCapabilities, InstanceCapabilities, LINKS;
+    HostState => PluginCapabilities, InstanceCapabilities, LINKS, SYNC_LINKS;
     log: log::LogCapability,
     config: config::ConfigCapability,
     notify: notify::NotifyCapability,
     stdio_child: stdio_child::StdioChildCapability,
-    mcp_host: mcp_host::McpHostCapability,
-    services: messaging::ServicesCapability,
+    mcp_server: mcp_server::McpServerCapability,
+    messaging: messaging::MessagingCapability,
+    memory: memory::MemoryCapability,
     inference: inference::InferenceCapability,
-    tools: tools::ToolsCapability,
+    host_tools: host_tools::HostToolsCapability,
     network: network::NetworkCapability,
     secrets: secrets::SecretsCapability,
+    keyvalue: keyvalue::KeyValueCapability,
+    user: user::UserCapability,
 }
 
 impl PluginCapabilities {
@@ -74,6 +84,9 @@ pub(crate) enum ComponentRole<'a> {
 
 /// Whether a capability is linked for a component.
 fn is_lent_to(capability: &Capability, target: ComponentRole<'_>) -> bool {
+    if capability.is_to_bridges && !matches!(target, ComponentRole::Plugin(_)) {
+        return true;
+    }
     match (capability.availability, target) {
         (Eligibility::All, _) => true,
         (Eligibility::Plugins, target) => matches!(target, ComponentRole::Plugin(_)),
@@ -146,15 +159,48 @@ fn is_types_only(import: &str) -> bool {
     ["tenon:plugin/types@", "tenon:plugin/model@"].iter().any(|name| import.starts_with(name))
 }
 
+/// The edition of the contract that a component imports: with async functions, or without. wasmtime tells the two apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edition {
+    Async,
+    Sync,
+}
+
+impl Edition {
+    /// The edition that a component was made for. One that imports none of what differs is of either.
+    pub(crate) fn of(engine: &wasmtime::Engine, component: &Component) -> Self {
+        let has_sync_import = component.component_type().imports(engine).any(|(import, item)| {
+            let has_async = Capability::of_import(import)
+                .is_some_and(|capability| ASYNC_CAPABILITIES.contains(&capability.name));
+            let ComponentItem::ComponentInstance(instance) = item.ty else { return false };
+            let mut functions = instance.exports(engine);
+            has_async
+                && functions.any(|(_, item)| match item.ty {
+                    ComponentItem::ComponentFunc(function) => !function.async_(),
+                    _ => false,
+                })
+        });
+        if has_sync_import { Self::Sync } else { Self::Async }
+    }
+}
+
+/// The capabilities whose functions are async.
+const ASYNC_CAPABILITIES: &[&str] = &[MESSAGING, MEMORY, PROVIDERS, TOOLS, USER];
+
 /// A linker with what a borrower gets. `link_older` puts a capability into it for other versions of the
 /// contract.
 pub(crate) fn linker(
     engine: &wasmtime::Engine,
     target: ComponentRole<'_>,
+    edition: Edition,
     link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
-    for (name, link) in WASI_LINKS.iter().chain(LINKS) {
+    let links = match edition {
+        Edition::Async => LINKS,
+        Edition::Sync => SYNC_LINKS,
+    };
+    for (name, link) in WASI_LINKS.iter().chain(links) {
         let capability = Capability::named(name).expect("what is linked is a capability");
         if is_lent_to(capability, target) {
             link(&mut linker)?;
@@ -179,10 +225,10 @@ mod tests {
         };
         check("wasi:http/outgoing-handler@0.2.4", Some("network"));
         check("wasi:cli/stdout@0.3.0", Some("wasi"));
-        check("tenon:plugin/services@0.1.0", Some("services"));
-        check("tenon:plugin/stdio-child@0.1.0", Some("stdio-child"));
+        check("tenon:plugin/messaging@0.2.0", Some("messaging"));
+        check("tenon:bridge/stdio-child@0.2.0", Some("stdio-child"));
         check("wasi:nn/tensor", None);
-        check("tenon:plugin/servicesx", None);
+        check("tenon:plugin/messagingx", None);
     }
 
     #[test]
@@ -243,7 +289,10 @@ mod tests {
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
         for target in borrowers(&everything(), &Grants::default(), &origin()) {
-            linker(&engine, target, link_older).expect("each interface is linked once");
+            for edition in [Edition::Async, Edition::Sync] {
+                linker(&engine, target, edition, link_older)
+                    .expect("each interface is linked once");
+            }
         }
     }
 
@@ -263,25 +312,30 @@ mod tests {
         const NOT_THE_BRIDGE: [bool; 4] = [true, true, false, true];
         const GRANTED: [bool; 4] = [true, false, false, false];
         const GRANTED_ORIGIN: [bool; 4] = [true, false, false, true];
+        const GRANTED_AND_BRIDGES: [bool; 4] = [true, false, true, true];
         const BRIDGES: [bool; 4] = [false, false, true, true];
         const BRIDGE: [bool; 4] = [false, false, true, false];
         const NOBODY: [bool; 4] = [false, false, false, false];
         let rows = [
-            ("tenon:plugin/log@0.1.0", "write", ALL),
-            ("tenon:plugin/config@0.1.0", "get", ALL),
-            ("tenon:plugin/notify@0.1.0", "changed", ALL),
+            ("tenon:plugin/log@0.2.0", "write", ALL),
+            ("tenon:plugin/config@0.2.0", "get", ALL),
+            ("tenon:plugin/notify@0.2.0", "contributions-changed", ALL),
             // Of a version before the newest.
             ("tenon:plugin/log@0.0.1", "write", ALL),
-            ("tenon:plugin/stdio-child@0.1.0", "start", BRIDGE),
-            ("tenon:plugin/stdio-child@0.1.0", "stderr-tail", BRIDGE),
-            ("tenon:plugin/mcp-host@0.1.0", "connected", BRIDGES),
-            ("tenon:plugin/mcp-host@0.1.0", "sample", BRIDGES),
-            ("tenon:plugin/services@0.1.0", "send-message", GRANTED),
-            ("tenon:plugin/services@0.1.0", "search-memory", GRANTED),
-            ("tenon:plugin/inference@0.1.0", "complete", GRANTED),
-            ("tenon:plugin/tools@0.1.0", "call", GRANTED),
-            ("tenon:plugin/tools@0.1.0", "list-tools", GRANTED),
-            ("tenon:plugin/secrets@0.1.0", "get", GRANTED),
+            ("tenon:bridge/stdio-child@0.2.0", "start", BRIDGE),
+            ("tenon:bridge/stdio-child@0.2.0", "stderr-tail", BRIDGE),
+            ("tenon:bridge/mcp-server@0.2.0", "connected", BRIDGES),
+            ("tenon:bridge/mcp-server@0.2.0", "offers", BRIDGES),
+            ("tenon:plugin/user@0.2.0", "ask", GRANTED_AND_BRIDGES),
+            ("tenon:plugin/messaging@0.2.0", "send-message", GRANTED),
+            ("tenon:plugin/memory@0.2.0", "search-memory", GRANTED),
+            ("tenon:plugin/inference@0.2.0", "complete", GRANTED_AND_BRIDGES),
+            ("tenon:plugin/host-tools@0.2.0", "call-tool", GRANTED),
+            ("tenon:plugin/host-tools@0.2.0", "list-tools", GRANTED),
+            ("tenon:plugin/secrets@0.2.0", "get", GRANTED),
+            ("wasi:keyvalue/store@0.2.0-draft2", "open", GRANTED),
+            ("wasi:keyvalue/atomics@0.2.0-draft2", "increment", GRANTED),
+            ("wasi:keyvalue/batch@0.2.0-draft2", "delete-many", GRANTED),
             ("wasi:http/outgoing-handler@0.2.0", "handle", GRANTED_ORIGIN),
             ("wasi:http/types@0.2.0", "http-error-code", GRANTED_ORIGIN),
             ("wasi:http/client@0.3.0", "send", GRANTED_ORIGIN),
@@ -311,7 +365,7 @@ mod tests {
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
         let linkers =
-            borrowers.map(|target| linker(&engine, target, link_older).expect("it is linked"));
+            borrowers.map(|target| linker(&engine, target, Edition::Async, link_older).unwrap());
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");

@@ -6,15 +6,24 @@ use tenon_types::text::cut;
 use wasmtime::component::Linker;
 
 use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use crate::call::CallerClient;
+use crate::call::client::Progress;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::notify;
 use crate::observe::event::Event;
-use crate::observe::{PluginNotifications, RateLimiter};
+use crate::observe::{PluginLog, PluginNotifications, RateLimiter};
 
 /// The longest message of progress, and the longest id, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
 pub(crate) struct NotifyCapability;
+
+/// A call that has come further.
+pub(crate) struct ProgressingCall<'a> {
+    pub(crate) id: &'a str,
+    /// The client that it is made for.
+    pub(crate) client: Option<&'a CallerClient>,
+}
 
 /// How much news a plugin may still give, and where it goes.
 pub(crate) struct PluginNews {
@@ -47,23 +56,76 @@ impl HostCapability for NotifyCapability {
     }
 }
 
+impl PluginNews {
+    /// News that nobody hears.
+    #[cfg(test)]
+    pub(crate) fn unheard() -> Arc<Self> {
+        let (progress, updates) = (RateLimiter::of(1), RateLimiter::of(1));
+        Arc::new(Self { progress, updates, news: PluginNotifications::default() })
+    }
+
+    /// A resource of a plugin is another one now.
+    pub(crate) fn resource_updated(
+        &self,
+        plugin: &Arc<str>,
+        log: &PluginLog,
+        uri: Unmasked<String>,
+    ) {
+        if self.updates.take(Instant::now()).is_none() {
+            return;
+        }
+        let uri = log.masked(uri).into_inner();
+        // A URI that is cut is another one.
+        if uri.len() <= MAX_MESSAGE_BYTES {
+            let plugin = plugin.clone();
+            self.news.events().publish(|| Event::ResourceUpdated { plugin, uri });
+        }
+    }
+
+    /// What a plugin contributes has changed.
+    pub(crate) fn contributions_changed(&self, plugin: &Arc<str>) {
+        self.news.note_change(plugin);
+    }
+
+    /// A call that is served has come so far.
+    pub(crate) fn progress(
+        &self,
+        plugin: &Arc<str>,
+        log: &PluginLog,
+        call: ProgressingCall<'_>,
+        progress: f64,
+        total: Option<f64>,
+        message: Unmasked<Option<String>>,
+    ) {
+        // Nobody can follow any number.
+        if self.progress.take(Instant::now()).is_none() {
+            return;
+        }
+        let ProgressingCall { id, client } = call;
+        if client.is_none() && !self.news.events().are_heard() {
+            return;
+        }
+        let message = log.masked(message).into_inner();
+        let message = message.map(|message| cut(&message, MAX_MESSAGE_BYTES).to_string());
+        if let Some(client) = client {
+            client.progress(Progress::new(progress, total, message.clone()));
+        }
+        self.news.events().publish(|| {
+            let call_id = cut(id, MAX_MESSAGE_BYTES).to_string();
+            Event::Progress { plugin: plugin.clone(), call_id, progress, total, message }
+        });
+    }
+}
+
 impl notify::Host for View<'_, NotifyCapability> {
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
-        // A URI that is cut is another one.
-        if uri.len() > MAX_MESSAGE_BYTES || self.state.updates.take(Instant::now()).is_none() {
-            return Ok(());
-        }
         let uri = Unmasked::new(uri);
-        self.state.news.events().publish(|| {
-            let plugin = self.calls.plugin().clone();
-            let uri = self.calls.log().masked(uri).into_inner();
-            Event::ResourceUpdated { plugin, uri }
-        });
+        self.state.resource_updated(self.calls.plugin(), self.calls.log(), uri);
         Ok(())
     }
 
-    fn changed(&mut self) -> wasmtime::Result<()> {
-        self.state.news.note_change(self.calls.plugin());
+    fn contributions_changed(&mut self) -> wasmtime::Result<()> {
+        self.state.contributions_changed(self.calls.plugin());
         Ok(())
     }
 
@@ -74,19 +136,13 @@ impl notify::Host for View<'_, NotifyCapability> {
         total: Option<f64>,
         message: Option<String>,
     ) -> wasmtime::Result<()> {
-        // Of a call that is over nobody waits for news, and nobody can follow any number.
-        if !self.calls.has(&call_id) || self.state.progress.take(Instant::now()).is_none() {
-            return Ok(());
+        // Of a call that is over nobody waits for news.
+        if self.calls.has(&call_id) {
+            let (plugin, log) = (self.calls.plugin(), self.calls.log());
+            let call =
+                ProgressingCall { id: &call_id, client: self.calls.progress_client(&call_id) };
+            self.state.progress(plugin, log, call, progress, total, Unmasked::new(message));
         }
-        let message = Unmasked::new(message);
-        self.state.news.events().publish(|| {
-            let plugin = self.calls.plugin().clone();
-            // It is that of a call which is served.
-            let call_id = cut(&call_id, MAX_MESSAGE_BYTES).to_string();
-            let message = self.calls.log().masked(message).into_inner();
-            let message = message.map(|message| cut(&message, MAX_MESSAGE_BYTES).into());
-            Event::Progress { plugin, call_id, progress, total, message }
-        });
         Ok(())
     }
 }
@@ -99,7 +155,6 @@ mod tests {
     use crate::capability::served::ServedCalls;
     use crate::capability::state::InstanceConfig;
     use crate::observe::event::Subscription;
-    use tenon_config::discover::PluginKind;
     use tenon_config::grant::Grants;
     use tenon_config::limits::Limits;
     use wasmtime::component::ResourceTable;
@@ -127,7 +182,6 @@ mod tests {
             InstanceConfig::without_grants("p", limits.clone()).context;
         let notifications = PluginNotifications::default();
         let mut state = NotifyCapability::prepare(&Preparation {
-            kind: PluginKind::Wasm,
             context: &context,
             grants: &Grants::default(),
             limits: &limits,

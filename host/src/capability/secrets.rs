@@ -38,7 +38,7 @@ impl secrets::Host for View<'_, SecretsCapability> {
         if let Err(denied) = self.calls.granted().require(SECRETS, &name, &tried) {
             return Ok(Err(denied.convert()));
         }
-        let unset = || Error::NotFound(format!("the secret {name} is not set"));
+        let unset = || Error::not_found(format!("the secret {name} is not set"));
         let secret = self.state.get(&name).ok_or_else(unset);
         Ok(secret.map(|secret| secret.reveal().to_string()).convert())
     }

@@ -1,35 +1,71 @@
 //! The calls that an instance serves: on whose behalf it turns to the host, and who is told of refusals.
+//!
+//! An instance that serves several calls turns to the host in one task of the component model for each of them, and
+//! wasmtime says in which. So what is asked for, refused or logged belongs to that call and to no other. What a plugin
+//! does in none of these tasks, such as work that goes on after the call that began it, belongs to no call.
 
 use std::sync::Arc;
+use tenon_config::discover::PluginKind;
 use tenon_types::LogLevel;
 use tracing::Span;
+use wasmtime::component::GuestTaskId;
 
 use super::granted::GrantedCapabilities;
 use super::lifecycle::PluginContext;
-use crate::call::{Caller, CurrentCall};
+use super::services::{ClientFeatures, Requester};
+use crate::call::{Caller, CallerClient, CurrentCall};
 use crate::observe::PluginLog;
 
 /// A call that an instance serves.
 struct ServedCall {
     id: Arc<str>,
     current_call: Option<Arc<CurrentCall>>,
+    /// The task in which the guest serves it, once it has begun.
+    task: Option<GuestTaskId>,
+}
+
+/// A request to a user or a model.
+pub(crate) struct Request {
+    /// Who asks.
+    pub(crate) requester: Requester,
+    /// The client of the call, where it has one of its own.
+    pub(crate) client: Option<CallerClient>,
+    /// The calls whose time stands still until there is an answer.
+    pub(crate) calls: Vec<Arc<CurrentCall>>,
+}
+
+impl Request {
+    /// Who answers: the client of the call, or that of the host.
+    pub(super) fn features(&self, granted: &GrantedCapabilities) -> Arc<dyn ClientFeatures> {
+        match &self.client {
+            Some(client) => client.features(),
+            None => granted.features(),
+        }
+    }
 }
 
 /// The calls that an instance serves, and whose instance it is.
 pub(crate) struct ServedCalls {
     context: Arc<PluginContext>,
     calls: Vec<ServedCall>,
+    /// The task that turned to the host last. What is done for it at once is done on its behalf.
+    asking: Option<GuestTaskId>,
 }
 
 impl ServedCalls {
     /// None, of an instance of this plugin.
     pub(crate) fn new(context: Arc<PluginContext>) -> Self {
-        Self { context, calls: Vec::new() }
+        Self { context, calls: Vec::new(), asking: None }
     }
 
     /// The plugin's identifier.
     pub(crate) fn plugin(&self) -> &Arc<str> {
         &self.context.id
+    }
+
+    /// Whether it is a bridge, which calls the host for its server.
+    pub(crate) fn is_bridge(&self) -> bool {
+        self.context.kind == PluginKind::Mcp
     }
 
     /// How the plugin speaks in the log.
@@ -49,7 +85,7 @@ impl ServedCalls {
 
     /// A call begins.
     pub(crate) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
-        self.calls.push(ServedCall { id, current_call });
+        self.calls.push(ServedCall { id, current_call, task: None });
     }
 
     /// A call is over.
@@ -60,64 +96,94 @@ impl ServedCalls {
         }
     }
 
+    /// The guest serves a call in this task.
+    pub(crate) fn serve_in(&mut self, id: &str, task: GuestTaskId) {
+        if let Some(call) = self.calls.iter_mut().find(|call| *call.id == *id) {
+            call.task = Some(task);
+        }
+    }
+
+    /// The guest turns to the host, in the first of these tasks that serves a call: the one that asks, and those that
+    /// it was called by.
+    pub(crate) fn asked_in(&mut self, tasks: impl IntoIterator<Item = GuestTaskId>) {
+        let serves = |task: &GuestTaskId| self.calls.iter().any(|call| call.task == Some(*task));
+        self.asking = tasks.into_iter().find(serves);
+    }
+
+    /// The call on whose behalf the guest turned to the host last.
+    fn asking(&self) -> Option<&ServedCall> {
+        self.calls.iter().find(|call| call.task.is_some() && call.task == self.asking)
+    }
+
     /// Whether the instance serves a call of this id.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.calls.iter().any(|call| &*call.id == id)
     }
 
-    /// The calls that the instance serves: the one of this id, or all where none is said.
-    pub(crate) fn meant(&self, id: Option<&str>) -> Vec<Arc<CurrentCall>> {
-        let meant = self.calls.iter().filter(|call| id.is_none_or(|id| *call.id == *id));
-        meant.filter_map(|call| call.current_call.clone()).collect()
-    }
-
-    /// The span of the call that the instance serves; none where it serves several, of which each
-    /// could be meant.
+    /// The span of the call on whose behalf the guest turned to the host.
     pub(crate) fn span(&self) -> Span {
-        match &self.calls[..] {
-            [ServedCall { current_call: Some(current_call), .. }] => current_call.span().cloned(),
-            _ => None,
-        }
-        .unwrap_or_else(Span::none)
+        let current_call = self.asking().and_then(|call| call.current_call.as_ref());
+        current_call
+            .and_then(|current_call| current_call.span().cloned())
+            .unwrap_or_else(Span::none)
     }
 
-    /// What the plugin was lent that turns to the host, and on whose behalf it does. Of several
-    /// calls that the instance serves each could be meant: the chain that is longest counts, and
-    /// who they are not all made for is not named.
+    /// What the plugin was lent that turns to the host, and on whose behalf it does. The chain of calls that it belongs
+    /// to is the longest of those that the instance serves: else a plugin could call itself for ever by having work done
+    /// in another task.
     pub(crate) fn access_and_caller(&self) -> (Arc<GrantedCapabilities>, Caller) {
-        let mut callers = self
-            .calls
-            .iter()
-            .filter_map(|call| Some(call.current_call.as_ref()?.calls_others_for()));
-        let first = callers.next().unwrap_or_default();
-        let caller = callers.fold(first, |mut common, other| {
-            let Caller {
-                agent_id,
-                session_id,
-                traceparent,
-                depth,
-                outer,
-                by: _,
-                timeout: _,
-                raw: _,
-            } = other;
-            common.agent_id = common.agent_id.filter(|id| agent_id.as_ref() == Some(id));
-            common.session_id = common.session_id.filter(|id| session_id.as_ref() == Some(id));
-            common.traceparent = common.traceparent.filter(|id| traceparent.as_ref() == Some(id));
-            common.depth = common.depth.max(depth);
-            common.outer.extend(outer);
-            common
-        });
-        (self.granted().clone(), caller)
+        let caller = |call: &ServedCall| Some(call.current_call.as_ref()?.calls_others_for());
+        let own = self.asking().and_then(caller).unwrap_or_default();
+        let depths = self.calls.iter().filter_map(caller).map(|caller| caller.depth);
+        let depth = depths.max().unwrap_or(own.depth);
+        (self.granted().clone(), Caller { depth, ..own })
     }
 
-    /// Where refusals go: of several calls that the instance serves each could be meant, and none
-    /// is told.
-    pub(crate) fn refusals(&self) -> RefusalReporter {
-        let current_call = match &self.calls[..] {
-            [ServedCall { current_call, .. }] => current_call.clone(),
-            _ => None,
+    /// What the guest asks of a user or a model, and for which calls: the one on whose behalf it turned to the host; all
+    /// where that is not known.
+    pub(crate) fn request(&self) -> Request {
+        let asking = self.asking();
+        let calls = match asking {
+            Some(call) => call.current_call.iter().cloned().collect(),
+            None => self.calls.iter().filter_map(|call| call.current_call.clone()).collect(),
         };
+        let client = self.client().cloned();
+        let caller = asking.and_then(|call| call.current_call.as_ref()).map(|call| call.caller());
+        let requester = Requester {
+            plugin: self.plugin().to_string(),
+            call_id: asking.map(|call| call.id.to_string()),
+            agent_id: caller.and_then(|caller| caller.agent_id.clone()),
+            session_id: caller.and_then(|caller| caller.session_id.clone()),
+        };
+        Request { requester, client, calls }
+    }
+
+    /// The client of the call on whose behalf the guest turned to the host. An old server does not say for which of
+    /// its calls it asks: then it is the client that all of them have in common.
+    pub(crate) fn client(&self) -> Option<&CallerClient> {
+        fn client(call: &ServedCall) -> Option<&CallerClient> {
+            call.current_call.as_ref()?.caller().client.as_ref()
+        }
+        match self.asking() {
+            Some(asking) => client(asking),
+            None if self.is_bridge() => {
+                let (first, others) = self.calls.split_first()?;
+                let first = client(first)?;
+                others.iter().all(|call| client(call) == Some(first)).then_some(first)
+            }
+            None => None,
+        }
+    }
+
+    /// The client that hears how far a call has come which the plugin serves.
+    pub(crate) fn progress_client(&self, id: &str) -> Option<&CallerClient> {
+        let served = self.calls.iter().find(|call| &*call.id == id)?;
+        served.current_call.as_ref()?.caller().progress_client()
+    }
+
+    /// Where refusals go: to the call on whose behalf the guest turned to the host.
+    pub(crate) fn refusals(&self) -> RefusalReporter {
+        let current_call = self.asking().and_then(|call| call.current_call.clone());
         RefusalReporter { context: self.context.clone(), current_call }
     }
 }

@@ -10,7 +10,7 @@ use tenon_config::discover::PluginKind;
 use tenon_config::grant::Grants;
 use tenon_config::limits::{LimitExceeded, Limits};
 use tenon_config::secret::Redactor;
-use wasmtime::component::ResourceTable;
+use wasmtime::component::{GuestTaskId, ResourceTable};
 use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -20,6 +20,7 @@ use super::filesystem::FilesView;
 use super::filesystem::{FileGrants, FilesystemState};
 use super::granted::GrantedCapabilities;
 use super::lifecycle::{PluginContext, Preparation};
+use super::mcp_server::ServerOffer;
 use super::served::ServedCalls;
 use super::{InstanceCapabilities, PluginCapabilities};
 use crate::call::CurrentCall;
@@ -45,9 +46,13 @@ impl InstanceConfig {
         let log = PluginLog::new(id.clone(), Redactor::default(), 1);
         let grants = Grants::default();
         let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
-        let context = PluginContext { id, log: Arc::new(log), granted: Arc::new(granted) };
-        let capabilities = PluginCapabilities::prepare(&Preparation {
+        let context = PluginContext {
+            id,
             kind: PluginKind::Builtin,
+            log: Arc::new(log),
+            granted: Arc::new(granted),
+        };
+        let capabilities = PluginCapabilities::prepare(&Preparation {
             context: &context,
             grants: &grants,
             limits: &limits,
@@ -112,12 +117,15 @@ impl HostState {
             table.set_max_capacity(handles);
         }
         store.limiter(|state| &mut state.meter);
-        if store.data().meter.host_calls.is_some() {
-            store.call_hook(|mut context, transition| match transition {
-                CallHook::CallingHost => context.data_mut().meter.calls_host(),
-                _ => Ok(()),
-            });
-        }
+        store.call_hook(|mut context, transition| match transition {
+            CallHook::CallingHost => {
+                let tasks: Vec<_> = context.async_call_stack()?.collect();
+                let state = context.data_mut();
+                state.calls.asked_in(tasks);
+                state.meter.calls_host()
+            }
+            _ => Ok(()),
+        });
         store.set_hostcall_fuel(transfer);
         store.epoch_deadline_callback(|mut context| context.data_mut().meter.tick());
         store.set_epoch_deadline(1);
@@ -133,10 +141,20 @@ impl HostState {
 }
 
 impl HostState {
+    /// What the server of a bridge offers besides tools; nothing of a plugin that is no bridge.
+    pub(crate) fn offered_by_server(&self) -> Option<ServerOffer> {
+        self.capabilities.mcp_server.offer
+    }
+
     /// A call begins.
     pub(crate) fn begin(&mut self, id: Arc<str>, current_call: Option<Arc<CurrentCall>>) {
         self.calls.begin(id, current_call);
         self.meter.lend_host_calls(self.calls.count());
+    }
+
+    /// The guest serves a call in this task.
+    pub(crate) fn serve_in(&mut self, id: &str, task: GuestTaskId) {
+        self.calls.serve_in(id, task);
     }
 
     /// A call is over.

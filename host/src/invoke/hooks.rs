@@ -1,5 +1,5 @@
-//! The chain of hooks at a point: in load order, each handler sees the context as the one before it
-//! left it.
+//! The chain of hooks at a point: by priority and in load order, each handler sees the context as the one before
+//! it left it. The outcome of a handler that audits is recorded and not honoured.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tenon_config::config::OnFailure;
 use tenon_config::secret::Redactor;
 use tenon_types::text::shorten;
-use tenon_types::{CallContext, HookDecision, HookEvent, HookPoint, Json, ToolResult};
+use tenon_types::{CallContext, HookDecision, HookEvent, HookMode, HookPoint, Json, ToolResult};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, HookPoints, Request};
@@ -24,7 +24,7 @@ use crate::call::{
 };
 use crate::register::call_settings::CallSettings;
 use crate::register::hook_answer_cache::{Decision, HookQuestion, Replacement};
-use crate::register::{RegisteredPlugin, Registry};
+use crate::register::{HookHandler, RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
 /// What came of a chain of handlers.
@@ -86,7 +86,7 @@ async fn chain(
         }
         _ => None,
     };
-    for plugin in registry.handlers(point) {
+    for HookHandler { plugin, mode } in registry.handlers(point) {
         let id = plugin.id();
         let timeout = settings.of(plugin.loaded().origin()).hooks.timeout;
         let began = Instant::now();
@@ -121,8 +121,10 @@ async fn chain(
             memory.remember(question, decision);
         }
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let audited = *mode == HookMode::Audit;
         let (word, error) = match answer {
             Ok(Decision::Continue) => ("continue", None),
+            Ok(decision) if audited => (decision.outcome(), None),
             Ok(Decision::Replace(replacement)) => {
                 match replacement {
                     Replacement::Context(replaced) => context = replaced.into(),
@@ -144,14 +146,15 @@ async fn chain(
                 let error = failure.to_string();
                 // A project cannot have its user's guard fail, and so be left out.
                 let is_failed = is_of_project && !plugin.loaded().origin().is_of_project();
-                if settings.on_failure == OnFailure::Stop || late || is_failed || is_too_deep {
+                let stops = settings.on_failure == OnFailure::Stop || is_failed || is_too_deep;
+                if late || stops && !audited {
                     outcome = HookOutcome::Stopped { plugin: id.clone(), failure };
                 }
                 ("error", Some(error))
             }
         };
         let plugin = id.to_string();
-        handlers.push(HandlerReport { plugin, outcome: word, error, micros, remembered });
+        handlers.push(HandlerReport { plugin, outcome: word, error, micros, audited, remembered });
         if !matches!(outcome, HookOutcome::Continue) {
             break;
         }
@@ -187,7 +190,7 @@ async fn ask(
 }
 
 impl HookRequest<'_> {
-    /// What the record says of the context. That of a call or of an evaluation has a row of its own,
+    /// What the record says of the context. That of a call, an evaluation or a completion has a row of its own,
     /// which says the rest, as far as it is recorded.
     fn recorded(&self) -> Value {
         let is_of_another = matches!(
@@ -196,8 +199,11 @@ impl HookRequest<'_> {
                 | HookPoint::AfterToolCall
                 | HookPoint::BeforeEvaluate
                 | HookPoint::AfterEvaluate
+                | HookPoint::BeforeCompletion
+                | HookPoint::AfterCompletion
         );
-        let about = |name: &str| !is_of_another || matches!(name, "tool" | "plugin" | "strategy");
+        let about =
+            |name: &str| !is_of_another || matches!(name, "tool" | "plugin" | "strategy" | "model");
         let members = self.context.members().filter(|(name, _)| about(name));
         members.map(|(name, value)| (name.clone(), value.clone())).collect()
     }

@@ -8,8 +8,8 @@ use tenon_config::pins::PinKind;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{
-    CallContext, Content, ContentBlock, Error, Json, ListedResource, McpOperation, Prompt,
-    PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolResult,
+    CallContext, Content, ContentBlock, Error, ErrorCode, Json, ListedResource, McpOperation,
+    Prompt, PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolResult,
 };
 use tracing::Span;
 
@@ -67,8 +67,8 @@ pub(super) async fn serve(
                 OperationResult::Done
             }
             McpOperation::Suggest => {
-                let blank = prompts::blank(arguments).map_err(Failure::Host)?;
-                let suggested = plugin.suggest(blank, context).await;
+                let argument = prompts::argument(arguments).map_err(Failure::Host)?;
+                let suggested = plugin.suggest(argument, context).await;
                 OperationResult::Suggestions(suggested.open(opening)?)
             }
         })
@@ -265,7 +265,7 @@ impl Answer for OperationResult {
             Self::Prompt(prompt) => prompts::cut_to(prompt, most, length, whole.as_deref()),
             Self::Suggestions(suggestions) => {
                 suggestions.extra = None;
-                suggestions.more = true;
+                suggestions.has_more = true;
                 keep_first(&mut suggestions.values, most, String::len);
             }
             Self::Done => {}
@@ -384,7 +384,7 @@ impl Request for OperationRequest<'_> {
         }
         let arguments = state.arguments.value();
         Ok(match self.operation {
-            McpOperation::Suggest => prompts::blank(arguments).err().into_iter().collect(),
+            McpOperation::Suggest => prompts::argument(arguments).err().into_iter().collect(),
             McpOperation::Subscribe | McpOperation::Unsubscribe
                 if !arguments["uri"].is_string() =>
             {
@@ -420,8 +420,10 @@ pub(super) fn explain(
     arguments: &Value,
     error: CallError,
 ) -> CallError {
-    let is_denied =
-        matches!(&error, CallError::Failed { failure: Failure::Answered(Error::Denied(_)), .. });
+    let is_denied = matches!(
+        &error,
+        CallError::Failed { failure: Failure::Answered(Error { code: ErrorCode::Denied, .. }), .. }
+    );
     let supervised = plugin.loaded().supervised().filter(|_| is_denied);
     let name = arguments["name"].as_str().filter(|_| operation == McpOperation::GetPrompt);
     let held = supervised

@@ -67,6 +67,25 @@ pub(super) trait Request: Send + Sync {
         [("tool", state.name.clone()), ("plugin", plugin)]
     }
 
+    /// What of the request hooks are told, and `before` can change.
+    fn asked(&self, state: &CallState) -> Arc<Value> {
+        match Self::POINTS.as_ref().and_then(|points| points.asked.1) {
+            Some(member) => Arc::new(state.arguments.value()[member].clone()),
+            None => state.arguments.shared_value().clone(),
+        }
+    }
+
+    /// Takes what hooks have made of that.
+    fn take_asked(&mut self, state: &mut CallState, changed: Arc<Value>) -> Result<(), String> {
+        match Self::POINTS.as_ref().and_then(|points| points.asked.1) {
+            Some(member) => {
+                state.arguments.value_mut()[member] = Arc::unwrap_or_clone(changed);
+            }
+            None => state.arguments = changed.into(),
+        }
+        Ok(())
+    }
+
     /// Checks the arguments: gives what is wrong with them.
     fn check(
         &self,
@@ -257,15 +276,15 @@ async fn steps<R: Request>(
 /// Lets hooks change the arguments or stop the call.
 async fn before<R: Request>(
     registry: &Registry,
-    request: &R,
+    request: &mut R,
     state: &mut CallState,
 ) -> Result<(), CallError> {
-    let Some(HookPoints { before, asked: (name, member), .. }) = &R::POINTS else { return Ok(()) };
-    // What is no object is refused better than by any handler.
-    if registry.handlers(before).is_empty() || !state.arguments.value().is_object() {
+    let Some(HookPoints { before, asked: (name, _), .. }) = &R::POINTS else { return Ok(()) };
+    if registry.handlers(before).is_empty() {
         return Ok(());
     }
-    let asked = asked(state, *member);
+    let asked = request.asked(state);
+    // What is no object is refused better than by any handler.
     if !asked.is_object() {
         return Ok(());
     }
@@ -283,26 +302,17 @@ async fn before<R: Request>(
             let changed = context.take(name);
             if !Arc::ptr_eq(&asked, &changed) {
                 drop(asked);
-                match member {
-                    Some(member) => {
-                        state.arguments.value_mut()[*member] = Arc::unwrap_or_clone(changed);
-                    }
-                    None => state.arguments = changed.into(),
-                }
+                request.take_asked(state, changed).map_err(|problem| {
+                    let of_request = request.plugin().id().clone();
+                    let plugin = state.changed_by.clone().unwrap_or(of_request);
+                    CallError::Failed { plugin, failure: Failure::Contract(problem) }
+                })?;
             }
             if let Some(preparing) = request.prepare(state.arguments.value_mut()) {
                 preparing.await;
             }
             Ok(())
         }
-    }
-}
-
-/// What of the arguments a hook is told: a member, or all of them.
-fn asked(state: &CallState, member: Option<&str>) -> Arc<Value> {
-    match member {
-        Some(member) => Arc::new(state.arguments.value()[member].clone()),
-        None => state.arguments.shared_value().clone(),
     }
 }
 
@@ -452,7 +462,7 @@ async fn after<R: Request>(
     state: &mut CallState,
     answer: Masked<R::Answer>,
 ) -> Result<Masked<R::Answer>, CallError> {
-    let Some(HookPoints { after, asked: (name, member), answer: answered, .. }) = &R::POINTS else {
+    let Some(HookPoints { after, asked: (name, _), answer: answered, .. }) = &R::POINTS else {
         return Ok(answer);
     };
     if registry.handlers(after).is_empty() {
@@ -460,7 +470,7 @@ async fn after<R: Request>(
     }
     let form = Arc::new(answer.form());
     let context =
-        context(request, state, [(*name, asked(state, *member)), (*answered, form.clone())]);
+        context(request, state, [(*name, request.asked(state)), (*answered, form.clone())]);
     let caller = state.caller_now();
     let ChainReport { outcome, mut context, handlers, result } =
         fire(&state.invoke_context, registry, after, context, &caller).await;

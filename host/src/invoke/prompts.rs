@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    Blank, CallContext, CompletionReference, Content, ContentBlock, McpOperation, Prompt,
-    PromptDefinition, Suggestions,
+    ArgumentCompletion, CallContext, CompletionReference, Content, ContentBlock, McpOperation,
+    Prompt, PromptDefinition, Suggestions,
 };
 
 use super::operations::{OperationContext, OperationResult, pairs};
@@ -43,17 +43,18 @@ pub(crate) async fn get(
     prompt.transpose()
 }
 
-/// Suggests values for a blank of a prompt or of a resource template.
+/// Suggests values for an argument of a prompt or of a resource template.
 pub(crate) async fn suggest(
     question: OperationContext<'_>,
-    blank: Blank,
+    argument: ArgumentCompletion,
 ) -> Result<Masked<Suggestions>, CallError> {
-    let (place, of) = match &blank.place {
+    let (place, of) = match &argument.reference {
         CompletionReference::Prompt(name) => ("prompt", name),
         CompletionReference::ResourceTemplate(template) => ("template", template),
     };
-    let filled = filled_in(&blank.filled);
-    let asked = json!({ place: of, "name": blank.name, "value": blank.value, "filled": filled });
+    let filled = filled_in(&argument.others);
+    let asked =
+        json!({ place: of, "name": argument.name, "value": argument.value, "filled": filled });
     let suggestions = question.ask(McpOperation::Suggest, asked).await?;
     let suggestions = suggestions.map(|answer| match answer {
         OperationResult::Suggestions(suggestions) => Ok(suggestions),
@@ -62,18 +63,18 @@ pub(crate) async fn suggest(
     suggestions.transpose()
 }
 
-/// The blank that values are suggested for, of the arguments of the request.
-pub(super) fn blank(arguments: &Value) -> Result<Blank, String> {
+/// The argument that values are suggested for, of the arguments of the request.
+pub(super) fn argument(arguments: &Value) -> Result<ArgumentCompletion, String> {
     let text = |name: &str| {
         let text = arguments[name].as_str().map(ToString::to_string);
         text.ok_or_else(|| format!("at /{name}: it is not text"))
     };
-    let place = match arguments.get("template") {
+    let reference = match arguments.get("template") {
         Some(_) => CompletionReference::ResourceTemplate(text("template")?),
         None => CompletionReference::Prompt(text("prompt")?),
     };
-    let filled = pairs(&arguments["filled"]);
-    Ok(Blank { place, name: text("name")?, value: text("value")?, filled })
+    let others = pairs(&arguments["filled"]);
+    Ok(ArgumentCompletion { reference, name: text("name")?, value: text("value")?, others })
 }
 
 /// All pages of a plugin's list of prompts.
@@ -92,7 +93,7 @@ pub(super) async fn all(
     all_pages("prompts", mcp_json::prompt_definition, pages).await
 }
 
-/// What blanks were filled in with, by their names.
+/// What arguments were filled in with, by their names.
 fn filled_in(pairs: &[(String, String)]) -> Map<String, Value> {
     pairs.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
 }

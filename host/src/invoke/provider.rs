@@ -6,15 +6,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::secret::Redactor;
-use tenon_types::mcp_json;
 use tenon_types::text::cut;
 use tenon_types::{
-    CallContext, Completion, CompletionRequest, Content, ContentBlock, Json, Message, ModelInfo,
-    Part, Role, ToolResult,
+    CallContext, Completion, CompletionRequest, Content, ContentBlock, HookPoint, Json, Message,
+    ModelInfo, Part, Role, ToolResult,
 };
+use tenon_types::{completion_json, mcp_json};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, HookPoints, Request};
+use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{InvokeContext, TRUNCATED, span};
@@ -94,18 +94,29 @@ pub(crate) async fn complete(
     pipeline::run(registry, state, found).await
 }
 
+/// Whether handlers are told of completions.
+fn is_hooked(registry: &Registry) -> bool {
+    let points = [HookPoint::BeforeCompletion, HookPoint::AfterCompletion];
+    points.iter().any(|point| !registry.handlers(point).is_empty())
+}
+
 /// How many times the plugin's wall limit an answer may take that comes in pieces, where the caller
 /// sets no time.
 const STREAM_WALL_FACTOR: u32 = 20;
 
 /// Begins to answer a request piece by piece. The plugin's time is for the beginning, and again for
-/// each piece; the caller's is for all of them.
+/// each piece; the caller's is for all of them. Where handlers look at answers, they see the whole one before anybody
+/// sees a piece.
 pub(crate) async fn stream(
     invoke_context: &Arc<InvokeContext>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Masked<CompletionStream>, CallError> {
+    if !registry.handlers(&HookPoint::AfterCompletion).is_empty() {
+        let completion = complete(invoke_context, registry, request, caller).await?;
+        return Ok(completion.map(CompletionStream::from));
+    }
     let state = begin(invoke_context, registry, &request, caller);
     let found = provider(registry, request, caller).await;
     let found = found.map(|model| StreamedCompletionRequest { model, timeout: caller.timeout });
@@ -128,7 +139,7 @@ fn begin(
 
 /// What the record says of a request: who said what, and what of the answer is wanted.
 fn recorded(request: &CompletionRequest) -> Value {
-    let CompletionRequest { messages, tools, limits, .. } = request;
+    let CompletionRequest { messages, tools, sampling, .. } = request;
     let messages = messages.iter().map(|Message { role, parts }| {
         let role = match role {
             Role::System => "system",
@@ -146,8 +157,8 @@ fn recorded(request: &CompletionRequest) -> Value {
             "tools",
             Some(tools.collect::<Vec<_>>()).filter(|tools| !tools.is_empty()).map(Value::from),
         ),
-        ("maxTokens", limits.max_tokens.map(Value::from)),
-        ("temperature", limits.temperature.map(Value::from)),
+        ("maxTokens", sampling.max_tokens.map(Value::from)),
+        ("temperature", sampling.temperature.map(Value::from)),
     ];
     for (name, value) in wanted {
         if let Some(value) = value {
@@ -169,12 +180,20 @@ fn recorded_part(part: &Part) -> Value {
                 .unwrap_or_else(|_| call.arguments.as_str().into());
             json!({ "toolCall": { "name": call.name, "arguments": arguments } })
         }
-        Part::ToolAnswer(answer) => {
+        Part::ToolCallResult(answer) => {
             json!({ "toolAnswer": answer.content.iter().map(mcp_json::content_block).collect::<Vec<_>>() })
         }
         Part::Other(other) => serde_json::from_str(other).unwrap_or_else(|_| other.as_str().into()),
     }
 }
+
+/// The hook points around a request to a model.
+const POINTS: HookPoints = HookPoints {
+    before: HookPoint::BeforeCompletion,
+    after: HookPoint::AfterCompletion,
+    asked: ("request", None),
+    answer: "completion",
+};
 
 /// A model that is asked.
 struct ModelRequest {
@@ -183,6 +202,8 @@ struct ModelRequest {
     request: Option<CompletionRequest>,
     /// The model as its plugin names it.
     model: String,
+    /// The request as handlers of hooks see it, where there are any.
+    form: Option<Arc<Value>>,
 }
 
 impl ModelRequest {
@@ -197,6 +218,24 @@ impl ModelRequest {
             trace,
             model = &*state.without_secrets(&self.model)
         )
+    }
+
+    fn about(&self) -> [(&'static str, String); 2] {
+        [("model", self.model.clone()), ("plugin", self.plugin.id().to_string())]
+    }
+
+    fn asked(&self) -> Arc<Value> {
+        self.form.clone().unwrap_or_default()
+    }
+
+    /// Takes what hooks have made of the request. The model stays.
+    fn take_asked(&mut self, changed: Arc<Value>) -> Result<(), String> {
+        let request = completion_json::read_request((*changed).clone());
+        let request =
+            request.map_err(|problem| format!("its hook left no request to a model: {problem}"))?;
+        self.request = Some(CompletionRequest { model: self.model.clone(), ..request });
+        self.form = Some(changed);
+        Ok(())
     }
 
     /// The request, and its length in bytes.
@@ -215,7 +254,7 @@ struct WholeCompletionRequest(ModelRequest);
 impl Request for WholeCompletionRequest {
     type Answer = Completion;
 
-    const POINTS: Option<HookPoints> = None;
+    const POINTS: Option<HookPoints> = Some(POINTS);
 
     fn plugin(&self) -> &Arc<RegisteredPlugin> {
         &self.0.plugin
@@ -227,6 +266,18 @@ impl Request for WholeCompletionRequest {
 
     fn span(&self, state: &CallState) -> Span {
         self.0.span(state)
+    }
+
+    fn about(&self, _: &CallState) -> [(&'static str, String); 2] {
+        self.0.about()
+    }
+
+    fn asked(&self, _: &CallState) -> Arc<Value> {
+        self.0.asked()
+    }
+
+    fn take_asked(&mut self, _: &mut CallState, changed: Arc<Value>) -> Result<(), String> {
+        self.0.take_asked(changed)
     }
 
     fn ask(
@@ -257,7 +308,7 @@ struct StreamedCompletionRequest {
 impl Request for StreamedCompletionRequest {
     type Answer = CompletionStream;
 
-    const POINTS: Option<HookPoints> = None;
+    const POINTS: Option<HookPoints> = Some(POINTS);
 
     fn plugin(&self) -> &Arc<RegisteredPlugin> {
         &self.model.plugin
@@ -269,6 +320,18 @@ impl Request for StreamedCompletionRequest {
 
     fn span(&self, state: &CallState) -> Span {
         self.model.span(state)
+    }
+
+    fn about(&self, _: &CallState) -> [(&'static str, String); 2] {
+        self.model.about()
+    }
+
+    fn asked(&self, _: &CallState) -> Arc<Value> {
+        self.model.asked()
+    }
+
+    fn take_asked(&mut self, _: &mut CallState, changed: Arc<Value>) -> Result<(), String> {
+        self.model.take_asked(changed)
     }
 
     fn ask(
@@ -362,6 +425,18 @@ impl Answer for Completion {
         (self, whole)
     }
 
+    fn form(&self) -> Value {
+        completion_json::completion(self)
+    }
+
+    fn changed(self, change: AnswerChange<'_>) -> Result<Self, String> {
+        let mut changed = Arc::unwrap_or_clone(change.after);
+        let parts = completion_json::read_parts(&mut changed);
+        let parts =
+            parts.map_err(|problem| format!("its hook left no answer of a model: {problem}"))?;
+        Ok(Self { parts, ..self })
+    }
+
     fn show(&mut self) -> bool {
         escape::completion(self)
     }
@@ -375,7 +450,7 @@ fn length_of(part: &Part) -> usize {
             reasoning.text.len() + reasoning.signature.as_ref().map_or(0, String::len)
         }
         Part::ToolCall(call) => call.id.len() + call.name.len() + call.arguments.len(),
-        Part::ToolAnswer(answer) => {
+        Part::ToolCallResult(answer) => {
             answer.id.len() + answer.content.iter().map(length_of_block).sum::<usize>()
         }
     }
@@ -389,7 +464,8 @@ async fn provider(
 ) -> Result<ModelRequest, CallError> {
     let found = |plugin: &Arc<RegisteredPlugin>, request: CompletionRequest| {
         let (plugin, model) = (plugin.clone(), request.model.clone());
-        Ok(ModelRequest { plugin, request: Some(request), model })
+        let form = is_hooked(registry).then(|| completion_json::request(&request).into());
+        Ok(ModelRequest { plugin, request: Some(request), model, form })
     };
     let prefixed = request.model.split_once('/').and_then(|(plugin, model)| {
         let plugin = registry.plugin(plugin).filter(|plugin| !plugin.providers().is_empty())?;

@@ -10,7 +10,8 @@ use tracing::Span;
 use super::{InvokeContext, next_call};
 use crate::call::mask;
 use crate::call::{
-    Call, CallError, CallFingerprint, CallKind, Caller, CurrentCall, Failure, TraceParent, Usage,
+    Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall, Failure,
+    TraceParent, Usage,
 };
 use crate::observe::event::{CallEvent, Event, Step};
 use crate::observe::history::{QueuedRecord, Record, milliseconds};
@@ -176,8 +177,11 @@ impl CallState {
         };
         let (timeout, context) = self.caller_now().context_of(call_id, self.trace, wall);
         let traceparent = context.traceparent.clone();
-        let current_call =
-            CurrentCall::new(Caller { traceparent, timeout: None, ..self.caller.clone() });
+        let mut caller = Caller { traceparent, timeout: None, ..self.caller.clone() };
+        if self.kind == CallKind::Hook {
+            caller.client = caller.client.map(CallerClient::of_hook);
+        }
+        let current_call = CurrentCall::new(caller);
         self.attempt = Some(current_call.clone());
         Attempt { number: self.attempts, timeout, context, current_call }
     }

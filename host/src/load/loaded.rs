@@ -7,6 +7,8 @@ use tenon_config::discover::{Fingerprint, Origin, PluginKind};
 use tenon_config::limits::Limits;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::SecretValues;
+use tenon_config::skills::Skills;
+use tenon_config::tool_hooks::ToolHook;
 
 use super::STARTUP_TIMEOUT;
 use crate::capability::server::Supervisor;
@@ -31,10 +33,14 @@ pub(crate) struct LoadedPlugin {
     pub(super) grants: Grants,
     /// What it requested.
     pub(super) requested: GrantSet,
+    /// The skills that it carries.
+    pub(super) skills: Option<Arc<Skills>>,
     /// What it imports, for a component.
     pub(super) imports: Option<Vec<String>>,
     /// Who keeps watch over its server, for one that has one.
     pub(super) supervised: Option<Arc<Supervisor>>,
+    /// The hook points that tools of its server handle.
+    pub(super) tool_hooks: Vec<ToolHook>,
     /// Where its schemas are used that have no bound.
     pub(super) schemas: Arc<SchemaSandbox>,
 }
@@ -116,6 +122,11 @@ impl LoadedPlugin {
         self.supervised.as_ref()
     }
 
+    /// The hook points that tools of its server handle.
+    pub(crate) fn tool_hooks(&self) -> &[ToolHook] {
+        &self.tool_hooks
+    }
+
     /// Where its schemas are used that have no bound.
     pub(crate) fn schemas(&self) -> &SchemaSandbox {
         &self.schemas
@@ -124,6 +135,11 @@ impl LoadedPlugin {
     /// What it requested.
     pub(crate) fn requested(&self) -> &GrantSet {
         &self.requested
+    }
+
+    /// The skills that it carries.
+    pub(crate) fn skills(&self) -> Option<&Arc<Skills>> {
+        self.skills.as_ref()
     }
 
     /// Whoever keeps this uses the plugin.
@@ -156,8 +172,10 @@ impl LoadedPlugin {
             secrets: SecretValues::default(),
             grants: Grants::default(),
             requested: GrantSet::default(),
+            skills: None,
             imports: None,
             supervised: None,
+            tool_hooks: Vec::new(),
             schemas,
         }
     }

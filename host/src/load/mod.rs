@@ -30,8 +30,11 @@ use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
 use crate::capability::network::NetworkCapability;
+use crate::capability::notify::NotifyCapability;
 use crate::capability::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
-use crate::capability::{self, ComponentRole, HostState, InstanceConfig, PluginCapabilities};
+use crate::capability::{
+    self, ComponentRole, Edition, HostState, InstanceConfig, PluginCapabilities,
+};
 use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::schema::SchemaSandbox;
 use crate::runtime::wasm::{
@@ -112,7 +115,6 @@ impl PreparedPlugin {
         news: &'a PluginNotifications,
     ) -> Preparation<'a> {
         Preparation {
-            kind: candidate.kind(),
             context: &self.context,
             grants: &candidate.grants,
             limits: &candidate.limits,
@@ -145,9 +147,13 @@ impl Loader {
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
         let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
-        let plugins =
-            capability::linker(&wasm.engine, ComponentRole::Plugin(&Grants::default()), link_older)
-                .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
+        let plugins = capability::linker(
+            &wasm.engine,
+            ComponentRole::Plugin(&Grants::default()),
+            Edition::Async,
+            link_older,
+        )
+        .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
             schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
             wasm,
@@ -253,6 +259,7 @@ impl Loader {
             log: prepared.context.log.clone(),
             granted: prepared.context.granted.clone(),
             network: NetworkCapability::prepare(&preparation),
+            news: NotifyCapability::prepare(&preparation),
         };
         let plugin = RhaiPlugin::compile(setting, path, text, self.threads.clone());
         let plugin = plugin.map_err(|error| error.masked(&prepared.redactor))?;
@@ -301,9 +308,10 @@ impl Loader {
             }
         };
         let redactor = prepared.redactor.clone();
-        let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup);
+        let hooks = server.hooks.clone();
+        let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup, hooks);
         let loaded = self.loaded(candidate, Arc::new(bridge), fingerprint, startup);
-        Ok(LoadedPlugin { supervised: Some(supervisor), ..loaded })
+        Ok(LoadedPlugin { supervised: Some(supervisor), tool_hooks: server.hooks, ..loaded })
     }
 
     /// What a bridge is told. It is the host's word alone: what a configuration sets for the plugin is for no
@@ -354,7 +362,7 @@ impl Loader {
         let granted = GrantedCapabilities::new(id.clone(), grants, services);
         let granted = Arc::new(granted.with_log(log.clone()));
         PreparedPlugin {
-            context: Arc::new(PluginContext { id, log, granted }),
+            context: Arc::new(PluginContext { id, kind: candidate.kind(), log, granted }),
             environment,
             secrets: Arc::new(std::mem::take(&mut candidate.given)),
             redactor,
@@ -401,8 +409,10 @@ impl Loader {
             grants: candidate.grants,
             secrets: candidate.secrets,
             requested: candidate.requests,
+            skills: candidate.skills,
             imports: None,
             supervised: None,
+            tool_hooks: Vec::new(),
             schemas: self.schemas.clone(),
         }
     }
@@ -426,12 +436,13 @@ impl Loader {
         let engine = &self.wasm.engine;
         let export = |source| LoadError::Export { path: path.into(), source };
         check_exports(engine, &component).map_err(export)?;
-        capability::check_imports(engine, &component, ComponentRole::Plugin(grants))
+        let role = ComponentRole::Plugin(grants);
+        capability::check_imports(engine, &component, role)
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
         // Most plugins were granted nothing, and share a linker.
         let linked = match grants.is_empty() {
             true => link(&self.plugins, &component),
-            false => capability::linker(engine, ComponentRole::Plugin(grants), link_older)
+            false => capability::linker(engine, role, Edition::of(engine, &component), link_older)
                 .map_err(|error| ExportError::Shape(format!("{error:#}")))
                 .and_then(|linker| link(&linker, &component)),
         };
@@ -469,8 +480,8 @@ impl Loader {
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
         capability::check_imports(engine, &component, target).map_err(|error| error.to_string())?;
-        let linker =
-            capability::linker(engine, target, link_older).map_err(|error| format!("{error:#}"))?;
+        let linker = capability::linker(engine, target, Edition::Async, link_older)
+            .map_err(|error| format!("{error:#}"))?;
         link(&linker, &component).map_err(|error| error.to_string())
     }
 
@@ -549,9 +560,9 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
     if candidate.trusted.is_some_and(|trusted| trusted != found) {
         return Err(LoadError::NotAsTrusted(path.into()));
     }
-    match candidate.requests.is_empty() || candidate.approved == Some(found) {
-        true => Ok(()),
-        false => Err(LoadError::Changed(path.into())),
+    match candidate.approves_content() && candidate.approved != Some(found) {
+        true => Err(LoadError::Changed(path.into())),
+        false => Ok(()),
     }
 }
 
@@ -640,7 +651,7 @@ mod tests {
         };
         let bound = |code: Digest| {
             let file = PathBuf::from("tenon.lock");
-            Some(LockEntry::Bound { file, code, manifest: here })
+            Some(LockEntry::Bound { file, code, manifest: here, skills: None })
         };
         check(&|_| {}, None);
         check(&|candidate| candidate.approved = Some(other), Some("since it was approved"));

@@ -248,12 +248,14 @@ pub(crate) struct Events(Arc<ArcSwap<Vec<Subscriber>>>);
 struct Subscriber {
     queue: mpsc::Sender<Event>,
     missed: Arc<AtomicU64>,
+    /// Whether it hears of calls.
+    hears_calls: bool,
 }
 
 impl Events {
-    /// Whether there are subscribers.
+    /// Whether anybody hears of calls.
     pub(crate) fn are_heard(&self) -> bool {
-        !self.0.load().is_empty()
+        self.0.load().iter().any(|subscriber| subscriber.hears_calls)
     }
 
     /// Sends an event to all subscribers, and builds it only if there are any.
@@ -263,7 +265,8 @@ impl Events {
             return;
         }
         let event = event();
-        for subscriber in subscribers.iter() {
+        let is_of_call = matches!(event, Event::Call(_) | Event::Progress { .. });
+        for subscriber in subscribers.iter().filter(|to| to.hears_calls || !is_of_call) {
             if let Err(mpsc::error::TrySendError::Full(_)) =
                 subscriber.queue.try_send(event.clone())
             {
@@ -273,9 +276,18 @@ impl Events {
     }
 
     pub(crate) fn subscribe(&self) -> Subscription {
+        self.subscribe_to(true)
+    }
+
+    /// The same without calls, which then take no time for their events.
+    pub(crate) fn subscribe_to_changes(&self) -> Subscription {
+        self.subscribe_to(false)
+    }
+
+    fn subscribe_to(&self, hears_calls: bool) -> Subscription {
         let (sender, queue) = mpsc::channel(MAX_QUEUED_EVENTS);
         let missed = Arc::new(AtomicU64::new(0));
-        let subscriber = Subscriber { queue: sender, missed: missed.clone() };
+        let subscriber = Subscriber { queue: sender, missed: missed.clone(), hears_calls };
         self.0.rcu(|subscribers| {
             let mut subscribers = Vec::clone(subscribers);
             subscribers.push(subscriber.clone());
@@ -345,6 +357,26 @@ mod tests {
         assert!(events.are_heard());
         drop(events);
         assert_eq!(second.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn who_wants_no_calls_costs_them_nothing() {
+        let events = Events::default();
+        let mut changes = events.subscribe_to_changes();
+        assert!(!events.are_heard());
+        let all = events.subscribe();
+        let (plugin, call_id) = ("p".into(), "1".into());
+        events.publish(|| Event::Progress {
+            plugin,
+            call_id,
+            progress: 1.0,
+            total: None,
+            message: None,
+        });
+        events.publish(|| event("a"));
+        assert_eq!(changes.next().await, Some(event("a")));
+        drop(all);
+        assert!(!events.are_heard());
     }
 
     #[tokio::test]

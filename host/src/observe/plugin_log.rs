@@ -8,6 +8,7 @@ use tenon_config::secret::{KnownSecrets, Redactor};
 use tenon_types::text::{cut, one_line};
 use tenon_types::{LogLevel, OutgoingMessage};
 
+use crate::call::client::{CallerClient, LogMessage};
 use crate::call::mask::{MaskSecrets, Masked, Unmasked};
 
 /// The most bytes of a message, and of its fields together.
@@ -89,6 +90,18 @@ impl PluginLog {
         message: &str,
         fields: &[(String, String)],
     ) -> bool {
+        self.write_for(None, level, message, fields)
+    }
+
+    /// The same, for the client of the call that the plugin works on as well.
+    pub(crate) fn write_for(
+        &self,
+        client: Option<&CallerClient>,
+        level: LogLevel,
+        message: &str,
+        fields: &[(String, String)],
+    ) -> bool {
+        let client = client.filter(|client| client.wants_log(level));
         // What nobody sees must not use up the room of what somebody is to see.
         let is_seen = match level {
             LogLevel::Trace => tracing::enabled!(tracing::Level::TRACE),
@@ -97,7 +110,7 @@ impl PluginLog {
             LogLevel::Warn => tracing::enabled!(tracing::Level::WARN),
             LogLevel::Error => tracing::enabled!(tracing::Level::ERROR),
         };
-        if !is_seen {
+        if !is_seen && client.is_none() {
             return true;
         }
         let plugin = &*self.plugin;
@@ -111,6 +124,10 @@ impl PluginLog {
             (self.without_secrets(key).into_owned(), self.without_secrets(value).into_owned())
         };
         let shown = shown(fields.iter().map(masked));
+        if let Some(client) = client {
+            let text = format!("{message}{shown}");
+            client.log(LogMessage::new(self.plugin.clone(), level, text));
+        }
         match level {
             LogLevel::Trace => tracing::trace!(plugin, "{message}{shown}"),
             LogLevel::Debug => tracing::debug!(plugin, "{message}{shown}"),

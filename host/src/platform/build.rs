@@ -31,8 +31,8 @@ use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
 use crate::capability::server::{StartObserver, StartQueueProgress};
 use crate::capability::services::{
-    Approver, ClientFeatures, Connector, MemorySearch, Messaging, Pins, Resolver, SecretStore,
-    Services, ask_approver,
+    Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins, Resolver,
+    STATE_FILE, SecretStore, Services, StateBackend, StateStore, ask_approver,
 };
 use crate::invoke::InvokeContext;
 use crate::invoke::stored_results::ResultStore;
@@ -61,6 +61,7 @@ pub struct Builder {
     services: Services,
     lazy: bool,
     state: Option<PathBuf>,
+    state_store: Option<Arc<dyn StateStore>>,
     most: Option<Limits>,
     until: Until,
     start_first: BTreeSet<String>,
@@ -81,6 +82,7 @@ impl Builder {
             services: Services::default(),
             lazy: true,
             state: None,
+            state_store: None,
             most: None,
             until: pending().boxed().shared(),
             start_first: BTreeSet::new(),
@@ -95,10 +97,23 @@ impl Builder {
         self
     }
 
-    /// Stores call records ([`crate::observe::history`]) and truncated results in this folder. Without it calls are
-    /// not recorded, and truncated results end with the platform.
+    /// Stores call records ([`crate::observe::history`]), truncated results and what plugins keep (`state`) in this
+    /// folder. Without it calls are not recorded, and the others end with the platform.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
+        self
+    }
+
+    /// Sets where what plugins keep (`state`) is stored. The default is a database in the folder of
+    /// [`state`](Self::state).
+    pub fn state_store(mut self, store: impl StateStore) -> Self {
+        self.state_store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the clock of scripts. The default is the system's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.services.clock = Arc::new(clock);
         self
     }
 
@@ -252,8 +267,9 @@ impl Builder {
             discovery,
             allocation,
             builtins,
-            services,
+            mut services,
             state,
+            state_store,
             most,
             lazy,
             until,
@@ -279,6 +295,7 @@ impl Builder {
         };
         let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let kept = sources.configs.first().map(|config| config.results).unwrap_or_default();
+        let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
         let results = Arc::new(ResultStore::new(state.map(|folder| folder.join("results")), kept));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
@@ -289,6 +306,12 @@ impl Builder {
             .secrets
             .clone()
             .unwrap_or_else(|| Arc::new(LocalSecretStore::new(sources.host_environment.clone())));
+        let backend = match state_store {
+            Some(store) => StateBackend::given(store),
+            None => StateBackend::new(state_file),
+        };
+        services.state = Arc::new(backend.in_project(sources.workspace.clone()));
+        let plugin_state = services.state.clone();
         let host_services = Arc::new(HostServices::new(services));
         let loader = Loader::new(
             allocation,
@@ -350,6 +373,7 @@ impl Builder {
         let inner = Arc::new(Inner {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
+            state: plugin_state,
             allocation,
             invoke_context: Arc::new(InvokeContext { news: news.clone(), history, results }),
             closing: AtomicBool::new(false),

@@ -8,19 +8,22 @@ mod build;
 mod reload;
 mod report;
 mod reregister;
+mod skills;
 mod watch;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tenon_config::diagnostic::Diagnostic;
 use tenon_types::{
-    Blank, Completion, CompletionRequest, Evaluation, HookPoint, ListedResource, Prompt,
-    PromptDefinition, ResourceContents, ResourceTemplate, Suggestions, ToolDefinition, ToolResult,
+    ArgumentCompletion, Completion, CompletionRequest, Evaluation, HookPoint, IncomingMessage,
+    ListedResource, Prompt, PromptDefinition, ResourceContents, ResourceTemplate, Suggestions,
+    ToolDefinition, ToolResult,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
@@ -32,9 +35,10 @@ pub use watch::{OnChange, Watch, WatchError};
 
 use crate::call::escape;
 use crate::call::mask::Masked;
-use crate::call::{Call, CallError, Caller, HookReport};
+use crate::call::{Call, CallError, Caller, HookOutcome, HookReport};
 use crate::capability::granted::PlatformApi;
 use crate::capability::server::ServerReport;
+use crate::capability::services::{StateBackend, StateError};
 use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
@@ -58,6 +62,8 @@ struct Inner {
     invoke_context: Arc<InvokeContext>,
     /// Set during shutdown: the state is not replaced any more.
     closing: AtomicBool,
+    /// What plugins keep.
+    state: Arc<StateBackend>,
     /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again after they report a change.
@@ -223,6 +229,11 @@ impl Platform {
         self.inner.invoke_context.news.events().subscribe()
     }
 
+    /// Subscribes to events from now on, without those of calls and their progress. It costs calls nothing.
+    pub fn changes(&self) -> Subscription {
+        self.inner.invoke_context.news.events().subscribe_to_changes()
+    }
+
     /// Calls a tool.
     ///
     /// ```
@@ -302,6 +313,34 @@ impl Platform {
         let report =
             invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await;
         Ok(report.into())
+    }
+
+    /// Takes in a message: runs the hooks of `message-received`, and returns the message as they left it.
+    ///
+    /// # Errors
+    ///
+    /// If a handler vetoes the message, or fails and the configuration lets that stop it.
+    pub async fn receive_message(
+        &self,
+        message: IncomingMessage,
+        caller: &Caller,
+    ) -> Result<IncomingMessage, CallError> {
+        let IncomingMessage { text, channel, sender } = message;
+        let context = json!({ "message": text, "channel": channel, "sender": sender });
+        let HookReport { outcome, mut context, .. } =
+            self.fire(&HookPoint::MessageReceived, context, caller).await?;
+        match outcome {
+            HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
+            HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
+            HookOutcome::Continue => {
+                let mut member = |name: &str| match context[name].take() {
+                    Value::String(text) => Some(text),
+                    _ => None,
+                };
+                let text = member("message").unwrap_or_default();
+                Ok(IncomingMessage { text, channel: member("channel"), sender: member("sender") })
+            }
+        }
     }
 
     /// Scores a subject with a strategy, named `plugin/strategy`. Both arguments are JSON objects.
@@ -539,12 +578,12 @@ impl Platform {
     pub async fn suggest(
         &self,
         plugin: &str,
-        blank: Blank,
+        argument: ArgumentCompletion,
         caller: &Caller,
     ) -> Result<Suggestions, CallError> {
         let registry = self.registry();
         let question = self.question(&registry, plugin, caller);
-        invoke::prompts::suggest(question, blank).await.map(Masked::into_inner)
+        invoke::prompts::suggest(question, argument).await.map(Masked::into_inner)
     }
 
     /// Returns the state of a plugin's MCP server, or `None` if the plugin has none.
@@ -630,6 +669,20 @@ impl Platform {
             invoke::resources::cut_to(&mut read, most, None);
         }
         Ok(read)
+    }
+
+    /// Ends a session: the instances that plugins keep for it stop, and what plugins keep of the scope `session` is
+    /// deleted. Calls of the session that are in flight are given up.
+    ///
+    /// # Errors
+    ///
+    /// If what plugins keep cannot be deleted. The instances have ended all the same.
+    pub async fn end_session(&self, session: &str) -> Result<(), StateError> {
+        let registry = self.registry();
+        let plugins = registry.plugins().iter();
+        join_all(plugins.map(|plugin| plugin.loaded().plugin().end_session(session))).await;
+        let (state, session) = (self.inner.state.clone(), session.to_string());
+        state.run(move |store| store.clear_session(&session)).await
     }
 
     /// Shuts down: no new call begins, calls in flight may finish, and each plugin's `shutdown` runs. After

@@ -36,6 +36,8 @@ pub struct PluginReport {
     pub evals: usize,
     /// How many language-model providers it has.
     pub providers: usize,
+    /// How many skills it carries.
+    pub skills: usize,
     /// How much it was granted: the values of all capabilities together.
     pub capabilities: usize,
     /// What it requested: values by the names of capabilities.
@@ -137,6 +139,7 @@ pub(super) fn gone(
         hooks: 0,
         evals: 0,
         providers: 0,
+        skills: 0,
         capabilities: 0,
         requested: BTreeMap::new(),
         granted: BTreeMap::new(),
@@ -174,6 +177,7 @@ pub(super) fn there(registered: &RegisteredPlugin) -> PluginReport {
         hooks: registered.hooks().len(),
         evals: registered.evals().len(),
         providers: registered.providers().len(),
+        skills: registered.skills().len(),
         capabilities: loaded.grants().texts().values().map(Vec::len).sum(),
         requested: loaded.requested().texts(),
         granted: loaded.grants().texts(),

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tenon_config::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
-use tenon_types::{Error, ToolAnnotations};
+use tenon_types::{Error, ErrorCode, ToolAnnotations};
 
 use crate::call::Failure;
 
@@ -50,12 +50,12 @@ impl CallSettings {
             return None;
         }
         let asked = match failure {
-            Failure::Answered(Error::Unavailable(unavailable)) => {
-                unavailable.retry_after.unwrap_or_default()
+            Failure::Answered(Error { code: ErrorCode::Unavailable, retry_after, .. }) => {
+                retry_after.unwrap_or_default()
             }
-            Failure::Answered(Error::Timeout(_)) | Failure::Deadline(_) | Failure::Lost(_) => {
-                Duration::ZERO
-            }
+            Failure::Answered(Error { code: ErrorCode::Timeout, .. })
+            | Failure::Deadline(_)
+            | Failure::Lost(_) => Duration::ZERO,
             _ => return None,
         };
         let doubled = self.backoff.saturating_mul(1 << (attempt - 1).min(16));
@@ -69,7 +69,6 @@ mod tests {
     use tenon_config::config::Config;
     use tenon_config::config::combine::ToolRules;
     use tenon_config::discover::Origin;
-    use tenon_types::Unavailability;
 
     fn constraints(
         config: &str,
@@ -135,10 +134,9 @@ mod tests {
             [1, 2, 3, 4].map(|attempt| seconds(attempt, &lost)),
             [Some(1), Some(2), Some(4), None]
         );
-        let busy =
-            Unavailability { message: "busy".into(), retry_after: Some(Duration::from_secs(9)) };
-        assert_eq!(seconds(1, &Failure::Answered(Error::Unavailable(busy))), Some(9));
+        let busy = Error::unavailable("busy").retry_after(Some(Duration::from_secs(9)));
+        assert_eq!(seconds(1, &Failure::Answered(busy)), Some(9));
         assert_eq!(seconds(1, &Failure::Trapped("x".into())), None);
-        assert_eq!(seconds(1, &Failure::Answered(Error::Failed("x".into()))), None);
+        assert_eq!(seconds(1, &Failure::Answered(Error::failed("x"))), None);
     }
 }

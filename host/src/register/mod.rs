@@ -14,5 +14,5 @@ pub(crate) mod tool_metrics;
 pub use known_server::KnownServer;
 pub use registration::{DeclaredTool, RegisteredEval, RegisteredPlugin};
 pub(crate) use registration::{learn, register, register_again, register_as};
+pub(crate) use registry::{HookHandler, RegistrySettings, ResolvedTool, ServedBy};
 pub use registry::{Registry, Tool, disabled_tool};
-pub(crate) use registry::{RegistrySettings, ResolvedTool, ServedBy};

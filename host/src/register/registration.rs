@@ -9,9 +9,11 @@ use tenon_config::discover::PluginKind;
 use tenon_config::grant::Grants;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::{MASK, Redactor};
+use tenon_config::skills::Skill;
+use tenon_config::tool_hooks::ToolHook;
 use tenon_types::text::{cut, one_line};
 use tenon_types::{
-    EvalDefinition, HookPoint, Identity, ModelInfo, ProviderDefinition, Registration,
+    EvalDefinition, HookRegistration, Identity, ModelInfo, ProviderDefinition, Registration,
     ToolDefinition,
 };
 use tokio::sync::OnceCell;
@@ -30,7 +32,7 @@ pub struct RegisteredPlugin {
     pub(super) bare_identity: Identity,
     pub(super) holds_instructions: AtomicBool,
     pub(super) tools: Vec<DeclaredTool>,
-    pub(super) hooks: Vec<HookPoint>,
+    pub(super) hooks: Vec<HookRegistration>,
     pub(super) providers: Vec<ProviderDefinition>,
     /// What its providers serve, once they were asked.
     pub(super) models: OnceCell<Vec<ModelInfo>>,
@@ -130,7 +132,7 @@ impl RegisteredPlugin {
     }
 
     /// The points that it handles.
-    pub fn hooks(&self) -> &[HookPoint] {
+    pub fn hooks(&self) -> &[HookRegistration] {
         &self.hooks
     }
 
@@ -170,6 +172,11 @@ impl RegisteredPlugin {
     /// Whether it has prompts; of a server, whether it lists any.
     pub fn has_prompts(&self) -> bool {
         self.prompts
+    }
+
+    /// The skills that it carries. [`Platform::read_skill`](crate::Platform::read_skill) reads their files.
+    pub fn skills(&self) -> &[Skill] {
+        self.loaded.skills().map_or(&[], |skills| skills.all())
     }
 
     /// What was dropped of its contributions, and why.
@@ -238,6 +245,24 @@ async fn ask(loaded: &LoadedPlugin) -> Result<UncheckedRegistration, Failure> {
     })
 }
 
+/// What a plugin contributes, with the hook points that its tools handle. A guard that could never be asked is an
+/// error.
+fn with_tool_hooks(
+    mut registration: Registration,
+    hooks: &[ToolHook],
+) -> Result<Registration, Failure> {
+    for ToolHook { registration: hook, tool } in hooks {
+        if registration.tools.iter().all(|listed| listed.name != *tool) {
+            return Err(Failure::Contract(format!(
+                "its manifest has the tool \"{tool}\" handle {}, and the server lists no such tool",
+                hook.point
+            )));
+        }
+        registration.hooks.push(hook.clone());
+    }
+    Ok(registration)
+}
+
 /// Checks each definition that a plugin gave.
 async fn check(
     loaded: LoadedPlugin,
@@ -245,6 +270,7 @@ async fn check(
 ) -> Result<RegisteredPlugin, Failure> {
     let id = loaded.id().clone();
     let mut diagnostics = Vec::new();
+    let registration = with_tool_hooks(registration, loaded.tool_hooks())?;
     let registration = match loaded.permissions() {
         Some(permissions) => permitted(registration, permissions, |what| {
             let problem =
@@ -329,14 +355,13 @@ async fn check(
             Err(problem) => drop("strategy", &definition.name, problem),
         }
     }
-    let mut points: Vec<HookPoint> = Vec::new();
-    for point in hooks.into_iter().take(MAX_TOOLS_PER_PLUGIN) {
-        if let HookPoint::Custom(name) = &point
-            && let Some(problem) = spoilt(name)
-        {
-            drop("hook point", name, problem);
-        } else if !points.contains(&point) {
-            points.push(point);
+    let mut handled: Vec<HookRegistration> = Vec::new();
+    for hook in hooks.into_iter().take(MAX_TOOLS_PER_PLUGIN) {
+        let name = hook.point.to_string();
+        if let Some(problem) = spoilt(&name) {
+            drop("hook point", &name, problem);
+        } else if !handled.iter().any(|other| other.point == hook.point) {
+            handled.push(hook);
         }
     }
     let mut names = HashSet::new();
@@ -349,14 +374,14 @@ async fn check(
             Some(problem) => drop("provider", &definition.name, problem),
         }
     }
-    let bare_identity = Identity { description: String::new(), ..identity.clone() };
+    let bare_identity = Identity::new(&*identity.name, &*identity.version, "");
     Ok(RegisteredPlugin {
         loaded,
         identity,
         bare_identity,
         holds_instructions: AtomicBool::new(false),
         tools: checked,
-        hooks: points,
+        hooks: handled,
         providers: distinct,
         models: OnceCell::new(),
         evals: strategies,

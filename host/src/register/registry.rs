@@ -1,6 +1,7 @@
 //! All that the plugins of a host contribute, by the names that callers use.
 
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,7 @@ use tenon_config::secret::{Redactor, SecretValues};
 use tenon_config::tool_filter::{FilterReason, ToolFilter};
 use tenon_types::name::{ToolName, nearest};
 use tenon_types::text::{fits, one_line};
-use tenon_types::{HookPoint, Identity, McpOperation, ToolDefinition};
+use tenon_types::{HookMode, HookPoint, HookRegistration, Identity, McpOperation, ToolDefinition};
 use tokio::sync::OnceCell;
 
 use super::call_settings::CallSettings;
@@ -42,6 +43,14 @@ pub struct Tool {
     pub(crate) output: Option<Arc<Schema>>,
 }
 
+impl Tool {
+    /// Whether it is a tool of the host's own for a plugin's resources or prompts, which
+    /// [`Platform`](crate::Platform) offers in methods as well.
+    pub fn is_of_host(&self) -> bool {
+        matches!(self.served, ServedBy::ByHost(_))
+    }
+}
+
 /// Who serves the calls of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServedBy {
@@ -61,7 +70,7 @@ pub struct Registry {
     /// Tools that plugins have and nobody may call.
     absent: BTreeMap<ToolName, WithheldTool>,
     /// Who handles each point, in load order.
-    hooks: Vec<(HookPoint, Vec<Arc<RegisteredPlugin>>)>,
+    hooks: Vec<(HookPoint, Vec<HookHandler>)>,
     settings: RegistrySettings,
     /// What handlers that are deterministic have answered, by their plugins.
     memories: HashMap<Arc<str>, HookCache>,
@@ -110,11 +119,7 @@ enum WithheldTool {
 /// The host, as the owner of tools that are of no plugin. It contributes nothing itself.
 fn host() -> RegisteredPlugin {
     let nothing = Arc::new(Builtin::new(HOST, env!("CARGO_PKG_VERSION")));
-    let identity = Identity {
-        name: HOST.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        description: String::new(),
-    };
+    let identity = Identity::new(HOST, env!("CARGO_PKG_VERSION"), "");
     RegisteredPlugin {
         loaded: LoadedPlugin::builtin(HOST, nothing, &Limits::default(), Arc::default()),
         bare_identity: identity.clone(),
@@ -248,6 +253,15 @@ pub fn disabled_tool(configs: &[Config], candidate: &Candidate, tool: &str) -> O
     Some(CallError::Disabled { tool: name.to_string(), by })
 }
 
+/// A plugin that handles a point.
+#[derive(Clone)]
+pub struct HookHandler {
+    /// The plugin.
+    pub plugin: Arc<RegisteredPlugin>,
+    /// What becomes of its outcome.
+    pub mode: HookMode,
+}
+
 impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
     pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
@@ -266,14 +280,7 @@ impl Registry {
         // What a project's handlers make of a context is seen by its user's, and not the reverse.
         let (of_project, others): (Vec<_>, Vec<_>) =
             plugins.iter().partition(|plugin| plugin.loaded.origin().is_of_project());
-        for plugin in of_project.into_iter().chain(others) {
-            for point in &plugin.hooks {
-                match registry.hooks.iter_mut().find(|(other, _)| other == point) {
-                    Some((_, handlers)) => handlers.push(plugin.clone()),
-                    None => registry.hooks.push((point.clone(), vec![plugin.clone()])),
-                }
-            }
-        }
+        [of_project, others].into_iter().for_each(|plugins| registry.add_hooks(&plugins));
         // Last: whatever a plugin calls a tool of its own goes before ours.
         names_first(&plugins).for_each(|plugin| registry.add_operations(plugin));
         if plugins.iter().any(|plugin| registry.resource_tools(plugin) == ResourceTools::Shared) {
@@ -289,6 +296,24 @@ impl Registry {
         }
         registry.plugins = plugins;
         registry
+    }
+
+    /// Adds the handlers of plugins behind those that are there: by their priorities, and in load order where these
+    /// are the same.
+    fn add_hooks(&mut self, plugins: &[&Arc<RegisteredPlugin>]) {
+        let of = |plugin: &Arc<RegisteredPlugin>| {
+            let hooks = plugin.hooks.iter();
+            hooks.map(|hook| (hook.clone(), plugin.clone())).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = plugins.iter().flat_map(|plugin| of(plugin)).collect();
+        all.sort_by_key(|(hook, _)| Reverse(hook.priority));
+        for (HookRegistration { point, mode, priority: _ }, plugin) in all {
+            let handler = HookHandler { plugin, mode };
+            match self.hooks.iter_mut().find(|(other, _)| *other == point) {
+                Some((_, handlers)) => handlers.push(handler),
+                None => self.hooks.push((point, vec![handler])),
+            }
+        }
     }
 
     /// Adds the tools that a plugin offers, but for those that nobody may call.
@@ -452,6 +477,12 @@ impl Registry {
         let tool = Tool { name: name.clone(), definition, served, arguments, output };
         self.tools
             .insert(name, ToolEntry { plugin: plugin.clone(), tool, constraints, tool_metrics });
+    }
+
+    /// The name for callers of something that a plugin calls by this name: of a prompt, for example. It is made as the
+    /// names of tools are. `None` if there is no such plugin.
+    pub fn rendered_name(&self, plugin: &str, name: &str) -> Option<ToolName> {
+        Some(self.name_of(self.plugin(plugin)?, name))
     }
 
     /// The name that a plugin's tool has for callers.
@@ -620,13 +651,14 @@ impl Registry {
         &self.redactor
     }
 
-    /// The points that anybody handles, each with its handlers in load order.
-    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[Arc<RegisteredPlugin>])> {
+    /// The points that anybody handles, each with its handlers in the order in which they are called.
+    pub fn hooks(&self) -> impl Iterator<Item = (&HookPoint, &[HookHandler])> {
         self.hooks.iter().map(|(point, handlers)| (point, &handlers[..]))
     }
 
-    /// Who handles a point, in load order; but those of a project come before all others.
-    pub fn handlers(&self, point: &HookPoint) -> &[Arc<RegisteredPlugin>] {
+    /// Who handles a point: those of a project before all others, those of a greater priority before the rest, and
+    /// in load order where that is the same.
+    pub fn handlers(&self, point: &HookPoint) -> &[HookHandler] {
         let found = self.hooks.iter().find(|(other, _)| other == point);
         found.map_or(&[], |(_, handlers)| handlers)
     }

@@ -3,9 +3,9 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent, Json,
-    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
-    TemplatePage, ToolResult,
+    ArgumentCompletion, CallContext, Completion, CompletionRequest, Evaluation, HookDecision,
+    HookEvent, Json, ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage,
+    Suggestions, TemplatePage, ToolResult,
 };
 
 use super::{CompletionStream, Plugin};
@@ -32,6 +32,11 @@ impl<'a> PluginHandle<'a> {
     /// As [`Plugin::register`].
     pub(crate) fn register(self) -> impl Future<Output = Answer<Registration>> + Send + 'a {
         self.0.register().map(Unmasked::new)
+    }
+
+    /// As [`Plugin::end_session`].
+    pub(crate) fn end_session(self, session: &'a str) -> impl Future<Output = ()> + Send + 'a {
+        self.0.end_session(session)
     }
 
     /// As [`Plugin::call_tool`].
@@ -145,9 +150,9 @@ impl<'a> PluginHandle<'a> {
     /// As [`Plugin::suggest`].
     pub(crate) fn suggest(
         self,
-        blank: Blank,
+        argument: ArgumentCompletion,
         context: CallContext,
     ) -> impl Future<Output = Answer<Suggestions>> + Send + 'a {
-        self.0.suggest(blank, context).map(Unmasked::new)
+        self.0.suggest(argument, context).map(Unmasked::new)
     }
 }

@@ -11,6 +11,7 @@ mod handle;
 mod rhai;
 pub(crate) mod schema;
 mod supervised_bridge;
+mod tool_hooks;
 pub(crate) mod wasm;
 
 use async_trait::async_trait;
@@ -18,13 +19,13 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use tenon_config::secret::Redactor;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Evaluation, HookDecision, HookEvent, Json,
-    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
-    TemplatePage, ToolResult,
+    ArgumentCompletion, CallContext, Completion, CompletionRequest, Evaluation, HookDecision,
+    HookEvent, Json, ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage,
+    Suggestions, TemplatePage, ToolResult,
 };
 
 use crate::call::Failure;
-pub use builtin::Builtin;
+pub use builtin::{Builtin, ResourceRequest};
 pub(crate) use drain::{RetiringPlugin, UseToken};
 pub(crate) use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, ScriptConfig, Threads};
@@ -169,10 +170,19 @@ pub trait Plugin: Send + Sync + 'static {
         Err(Failure::Unsupported("prompts"))
     }
 
-    /// Suggests values for a blank of a prompt or of a resource template.
-    async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        let _ = (blank, context);
+    /// Suggests values for an argument of a prompt or of a resource template.
+    async fn suggest(
+        &self,
+        argument: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Failure> {
+        let _ = (argument, context);
         Err(Failure::Unsupported("completions"))
+    }
+
+    /// Ends what the plugin keeps running for a session. Calls in flight of that session are given up.
+    async fn end_session(&self, session: &str) {
+        let _ = session;
     }
 
     /// Ends what the plugin keeps running. Calls in flight are given up.

@@ -12,12 +12,15 @@ use std::time::Duration;
 use tenon_config::limits::{MAX_DURATION, MAX_PAGES};
 use tenon_config::pins::{Definition, PinKind};
 use tenon_config::secret::Redactor;
+use tenon_config::tool_hooks::ToolHook;
 use tenon_types::{
-    Blank, CallContext, Error, Json, Prompt, PromptPage, Registration, ResourceContents,
-    ResourcePage, Suggestions, TemplatePage, ToolResult, Unavailability,
+    ArgumentCompletion, CallContext, Error, ErrorCode, HookDecision, HookEvent, Json, Prompt,
+    PromptPage, Registration, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+    ToolResult,
 };
 use tokio::time::Instant;
 
+use super::tool_hooks;
 use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
 use crate::call::{CurrentCall, Failure};
@@ -39,6 +42,8 @@ pub(crate) struct Inner<P> {
     redactor: Arc<Redactor>,
     /// How long a server may take to say what it has.
     startup: Duration,
+    /// The hook points that its tools handle.
+    hooks: Vec<ToolHook>,
     /// The server was asked itself what it has.
     asked: AtomicBool,
     /// It is being asked; callers wait for it together.
@@ -88,12 +93,14 @@ impl<P: Plugin> SupervisedBridge<P> {
         supervisor: Arc<Supervisor>,
         redactor: Redactor,
         startup: Duration,
+        hooks: Vec<ToolHook>,
     ) -> Self {
         let inner = Inner {
             bridge,
             supervisor,
             redactor: Arc::new(redactor),
             startup,
+            hooks,
             asked: AtomicBool::new(false),
             asking: Mutex::default(),
             differing: ArcSwapOption::empty(),
@@ -132,12 +139,10 @@ impl<P: Plugin> SupervisedBridge<P> {
     fn as_shown(&self, tool: &str) -> Result<(), Failure> {
         match &*self.differing.load() {
             Some(differing) if differing.contains(tool) => {
-                Err(Failure::Answered(Error::Unavailable(Unavailability {
-                    message:
-                        "the server's tools have changed, so the call was not made; the plugin registers again"
-                            .into(),
-                    retry_after: Some(REGISTRATION_RETRY_AFTER),
-                })))
+                let error = Error::unavailable(
+                    "the server's tools have changed, so the call was not made; the plugin registers again",
+                );
+                Err(Failure::Answered(error.retry_after(Some(REGISTRATION_RETRY_AFTER))))
             }
             _ => Ok(()),
         }
@@ -210,10 +215,7 @@ impl<P: Plugin> SupervisedBridge<P> {
                 "calls to the server got no answer several times in a row, so that none is tried \
                  for a while{why}"
             );
-            return Err(Failure::Answered(Error::Unavailable(Unavailability {
-                message,
-                retry_after: Some(wait),
-            })));
+            return Err(Failure::Answered(Error::unavailable(message).retry_after(Some(wait))));
         }
         let deadline = time_left.map(|time_left| began + time_left.min(MAX_DURATION));
         let (supervisor, current_call) = (&self.supervisor, CurrentCall::current());
@@ -221,10 +223,13 @@ impl<P: Plugin> SupervisedBridge<P> {
         let answer = answer.await;
         trying.done = true;
         match &answer {
-            Err(Failure::Answered(Error::Unavailable(_) | Error::Timeout(_)))
+            Err(Failure::Answered(Error {
+                code: ErrorCode::Unavailable | ErrorCode::Timeout,
+                ..
+            }))
             | Err(Failure::Deadline(_)) => self.supervisor.unanswered(began, Instant::now()),
             // What is the plugin's own affair, the host's or the caller's.
-            Err(Failure::Answered(Error::Cancelled(_)) | Failure::Host(_)) => {
+            Err(Failure::Answered(Error { code: ErrorCode::Cancelled, .. }) | Failure::Host(_)) => {
                 self.supervisor.abandoned();
             }
             Ok(_) | Err(_) => self.supervisor.answered(),
@@ -290,6 +295,13 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
             Ok(self.bridge.call_tool(name, arguments, context))
         };
         self.guarded(time_left, call).await
+    }
+
+    async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
+        let tool = tool_hooks::tool_for(&self.hooks, &event.point)?;
+        let arguments = tool_hooks::arguments(&event)?;
+        let result = self.call_tool(tool, arguments, event.call).await?;
+        tool_hooks::decision(&result)
     }
 
     async fn list_resources(
@@ -383,14 +395,18 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         self.see_prompt(name, &context).await?;
         if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
             let what = PinKind::Prompt.describe(name);
-            return Err(Failure::Answered(Error::Denied(format!("{what} is held: {why}"))));
+            return Err(Failure::Answered(Error::denied(format!("{what} is held: {why}"))));
         }
         self.guarded(context.time_left, || Ok(self.bridge.get_prompt(name, arguments, context)))
             .await
     }
 
-    async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        self.guarded(context.time_left, || Ok(self.bridge.suggest(blank, context))).await
+    async fn suggest(
+        &self,
+        argument: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Failure> {
+        self.guarded(context.time_left, || Ok(self.bridge.suggest(argument, context))).await
     }
 
     async fn shutdown(&self) {

@@ -17,4 +17,7 @@ pub struct CallContext {
     /// The time left when the call was handed over. The host enforces it; a plugin that knows
     /// it can stop early and say what it has.
     pub time_left: Option<Duration>,
+    /// What else the host says of the call, as one JSON object: `tracestate` and `baggage` of the W3C, and
+    /// members of its own.
+    pub extra: Option<String>,
 }

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
 use tenon_contexts::{
-    AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeEvaluate, BeforeExecute,
-    BeforePlan, BeforeToolCall, MessageReceived, MessageSending, OnLearning, OnPattern,
+    AfterCompletion, AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeCompletion,
+    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, MessageReceived, MessageSending,
+    OnLearning, OnPattern,
 };
 
 use crate::mcp_json;
@@ -45,8 +46,42 @@ pub enum HookPoint {
     BeforeToolCall,
     /// A tool has answered.
     AfterToolCall,
-    /// A point that the host defines itself, by name.
+    /// A language model is about to be asked.
+    BeforeCompletion,
+    /// A language model has answered.
+    AfterCompletion,
+    /// A point that no row of [`POINTS`] has, by its name: one of a host's own, such as `acme:before-deploy`, or one
+    /// that a later host has.
     Custom(String),
+}
+
+/// A point at which a plugin wants to be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookRegistration {
+    /// The point.
+    pub point: HookPoint,
+    /// What becomes of the outcome.
+    pub mode: HookMode,
+    /// Handlers of a greater priority are called earlier; those of the same in the order in which plugins were
+    /// loaded.
+    pub priority: i32,
+}
+
+impl HookRegistration {
+    /// A handler whose outcome is honoured, of the usual priority.
+    pub fn new(point: HookPoint) -> Self {
+        Self { point, mode: HookMode::Enforce, priority: 0 }
+    }
+}
+
+/// What becomes of a handler's outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HookMode {
+    /// The host honours it.
+    #[default]
+    Enforce,
+    /// The host records it, and goes on as if it were [`HookDecision::Continue`].
+    Audit,
 }
 
 /// A point that was reached.
@@ -99,8 +134,8 @@ pub struct ParsedHookContext {
     pub result: Option<ToolResult>,
 }
 
-/// The twelve well-known points. At each of them a handler may replace the context.
-pub static POINTS: [PointInfo; 12] = [
+/// The well-known points. At each of them a handler may replace the context.
+pub static POINTS: [PointInfo; 14] = [
     row(HookPoint::BeforePlan, "before-plan", "BeforePlan", true, is::<BeforePlan>),
     row(HookPoint::AfterPlan, "after-plan", "AfterPlan", false, is::<AfterPlan>),
     row(HookPoint::BeforeExecute, "before-execute", "BeforeExecute", true, is::<BeforeExecute>),
@@ -146,6 +181,22 @@ pub static POINTS: [PointInfo; 12] = [
         veto: false,
         subject: Some("result"),
         check: is_tool_result,
+    },
+    PointInfo {
+        point: HookPoint::BeforeCompletion,
+        name: "before-completion",
+        function: "BeforeCompletion",
+        veto: true,
+        subject: Some("request"),
+        check: is_before_completion,
+    },
+    PointInfo {
+        point: HookPoint::AfterCompletion,
+        name: "after-completion",
+        function: "AfterCompletion",
+        veto: false,
+        subject: Some("completion"),
+        check: is_after_completion,
     },
 ];
 
@@ -203,6 +254,17 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, Str
     Ok(ParsedHookContext { result: Some(result) })
 }
 
+/// A model is asked something.
+fn is_before_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+    let checked = is_with_objects::<BeforeCompletion>(context, &["request"])?;
+    required(context, "request").map(|_| checked)
+}
+
+fn is_after_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+    let checked = is_with_objects::<AfterCompletion>(context, &["request", "completion"])?;
+    required(context, "completion").map(|_| checked)
+}
+
 fn required<'a>(context: &'a Map<String, Value>, name: &str) -> Result<&'a Value, String> {
     let value = context.get(name).filter(|value| !value.is_null());
     value.ok_or_else(|| format!("missing field `{name}`"))
@@ -216,18 +278,29 @@ pub struct UnknownPoint(String);
 /// Suggests a point for a text that names none. Plugins in Rust spell points differently.
 fn meant(text: &str) -> String {
     let text = text.to_lowercase();
-    if text.trim_end() == "custom:" {
-        return "a point of your own has a name, such as \"custom:deploy\"".into();
+    if text.contains(':') {
+        return "a point of your own is written PREFIX:NAME, such as \"acme:deploy\"".into();
     }
     let text = text.replace(['_', ' '], "-");
     let known = POINTS.iter().flat_map(|info| [info.name, info.function]);
     match nearest(&text, known) {
         Some(known) => format!("did you mean \"{known}\"?"),
-        None => format!("a point of your own is \"custom:{text}\""),
+        None => format!("a point of your own has a prefix, such as \"acme:{text}\""),
     }
 }
 
 impl HookPoint {
+    /// The point of this name in the contract, whether it is known here or not.
+    pub fn named(name: String) -> Self {
+        let found = POINTS.iter().find(|info| info.name == name);
+        found.map_or(Self::Custom(name), |info| info.point.clone())
+    }
+
+    /// Whether it is a point of a host's own, by its name: it has a prefix.
+    pub fn has_prefix(&self) -> bool {
+        matches!(self, Self::Custom(name) if is_prefixed(name))
+    }
+
     /// Returns the table row of a well-known point.
     pub fn info(&self) -> Option<&'static PointInfo> {
         POINTS.iter().find(|info| info.point == *self)
@@ -248,11 +321,17 @@ impl HookPoint {
     }
 }
 
+/// Whether a name is one of a host's own: a prefix, a colon and the rest, none of them empty or with spaces.
+fn is_prefixed(name: &str) -> bool {
+    let is_name = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    name.split_once(':').is_some_and(|(prefix, rest)| is_name(prefix) && is_name(rest))
+}
+
 impl fmt::Display for HookPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.info(), self) {
             (Some(info), _) => f.write_str(info.name),
-            (None, Self::Custom(name)) => write!(f, "custom:{name}"),
+            (None, Self::Custom(name)) => f.write_str(name),
             (None, point) => write!(f, "{point:?}"),
         }
     }
@@ -261,10 +340,10 @@ impl fmt::Display for HookPoint {
 impl FromStr for HookPoint {
     type Err = UnknownPoint;
 
-    /// Reads `before-plan`, `BeforePlan` and the like, or `custom:NAME`.
+    /// Reads `before-plan`, `BeforePlan` and the like, or `PREFIX:NAME`.
     fn from_str(text: &str) -> Result<Self, UnknownPoint> {
-        if let Some(name) = text.strip_prefix("custom:").filter(|name| !name.is_empty()) {
-            return Ok(Self::Custom(name.to_string()));
+        if is_prefixed(text) {
+            return Ok(Self::Custom(text.to_string()));
         }
         let found = POINTS.iter().find(|info| info.name == text || info.function == text);
         found.map(|info| info.point.clone()).ok_or_else(|| UnknownPoint(text.to_string()))
@@ -287,9 +366,9 @@ mod tests {
 
     #[test]
     fn other_points_are_custom_and_say_so() {
-        assert_eq!("custom:deploy".parse(), Ok(HookPoint::Custom("deploy".into())));
+        assert_eq!("acme:deploy".parse(), Ok(HookPoint::Custom("acme:deploy".into())));
         assert!("before-lunch".parse::<HookPoint>().is_err());
-        assert!(HookPoint::Custom("deploy".into()).allows_veto());
+        assert!(HookPoint::Custom("acme:deploy".into()).allows_veto());
     }
 
     #[test]
@@ -322,7 +401,28 @@ mod tests {
         check("after-tool-call", json!({ "result": { "content": [] } }), None);
         let broken = json!({ "result": { "content": 1 } });
         check("after-tool-call", broken, Some("invalid tool result: /content: not an array"));
-        check("custom:deploy", json!({ "goal": 3 }), None);
+        check("acme:deploy", json!({ "goal": 3 }), None);
+        check("before-completion", json!({ "request": {} }), None);
+        check("before-completion", json!({}), Some("missing field `request`"));
+        let wrong = json!({ "request": 1 });
+        check("before-completion", wrong, Some("invalid type: integer `1`, expected a map"));
+        check("after-completion", json!({ "request": {}, "completion": {} }), None);
+        check("after-completion", json!({ "request": {} }), Some("missing field `completion`"));
+        let wrong = json!({ "request": {}, "completion": 1 });
+        check("after-completion", wrong, Some("invalid type: integer `1`, expected a map"));
+    }
+
+    #[test]
+    fn a_name_of_the_contract_is_a_point_whether_it_is_known_or_not() {
+        let named = |name: &str| HookPoint::named(name.into());
+        for info in &POINTS {
+            assert_eq!(named(info.name), info.point);
+            assert!(!named(info.name).has_prefix());
+        }
+        assert!(named("acme:deploy").has_prefix());
+        // One of a later version of the contract.
+        let later = named("before-lunch");
+        assert!(later.info().is_none() && !later.has_prefix());
     }
 
     #[test]
@@ -339,7 +439,7 @@ mod tests {
         assert_eq!(custom("a"), custom("a"));
         assert_ne!(custom("a"), custom("b"));
         assert_ne!(custom("before-plan"), HookPoint::BeforePlan);
-        assert_eq!(custom("a").to_string(), "custom:a");
+        assert_eq!(custom("x:a").to_string(), "x:a");
         for (row, info) in POINTS.iter().enumerate() {
             assert_eq!(info.point.allows_veto(), info.veto, "{}", info.name);
             for (other, of) in POINTS.iter().enumerate() {
@@ -356,7 +456,8 @@ mod tests {
         };
         check("before-plann", "did you mean \"before-plan\"?");
         check("Before_Tool_Call", "did you mean \"before-tool-call\"?");
-        check("deploy", "a point of your own is \"custom:deploy\"");
-        check("custom:", "a point of your own has a name, such as \"custom:deploy\"");
+        check("deploy", "a point of your own has a prefix, such as \"acme:deploy\"");
+        let form = "a point of your own is written PREFIX:NAME, such as \"acme:deploy\"";
+        ["acme:", ":deploy", "a b:c"].into_iter().for_each(|text| check(text, form));
     }
 }

@@ -50,6 +50,14 @@ impl Json {
         Ok(Self { text: text.into(), value: OnceLock::new() })
     }
 
+    /// The same, and a text that is not JSON as the string that it is.
+    pub fn parse_or_text(text: String) -> Self {
+        match serde_json::from_str::<ValidJson>(&text) {
+            Ok(_) => Self { text: text.into(), value: OnceLock::new() },
+            Err(_) => Value::String(text).into(),
+        }
+    }
+
     /// Takes the text of a tree, which is not copied.
     pub fn write(value: &Value) -> Self {
         Self { text: written(value).into(), value: OnceLock::new() }
@@ -98,19 +106,19 @@ impl Json {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] where it is no value of the type, with what is wrong.
+    /// [`ErrorCode::InvalidInput`](crate::ErrorCode::InvalidInput) where it is no value of the type, with what is wrong.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        T::deserialize(self.value()).map_err(|error| Error::InvalidInput(error.to_string()))
+        T::deserialize(self.value()).map_err(|error| Error::invalid_input(error.to_string()))
     }
 
     /// Reads a member of an object as a type. One that is missing is read as `null`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] where it is no value of the type, with its name and what is wrong.
+    /// [`ErrorCode::InvalidInput`](crate::ErrorCode::InvalidInput) where it is no value of the type, with its name and what is wrong.
     pub fn member<'a, T: Deserialize<'a>>(&'a self, name: &str) -> Result<T, Error> {
         T::deserialize(&self.value()[name])
-            .map_err(|error| Error::InvalidInput(format!("{name}: {error}")))
+            .map_err(|error| Error::invalid_input(format!("{name}: {error}")))
     }
 }
 
@@ -277,7 +285,7 @@ mod tests {
     fn what_is_read_as_another_type_is_named() {
         let json = Json::from(json!({ "n": "x" }));
         let check = |error: Error, expected: &str| {
-            assert_eq!(error, Error::InvalidInput(expected.into()));
+            assert_eq!(error, Error::invalid_input(expected));
         };
         check(json.member::<u8>("n").unwrap_err(), "n: invalid type: string \"x\", expected u8");
         check(json.read::<u8>().unwrap_err(), "invalid type: map, expected u8");

@@ -35,7 +35,7 @@ pub struct ModelFeatures {
 /// One request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletionRequest {
-    /// [`ModelInfo::id`]. An unknown one gets [`Error::NotFound`](crate::Error::NotFound).
+    /// [`ModelInfo::id`]. An unknown one gets [`ErrorCode::NotFound`](crate::ErrorCode::NotFound).
     pub model: String,
     /// The conversation, oldest first; an empty one is bad input.
     pub messages: Vec<Message>,
@@ -44,7 +44,7 @@ pub struct CompletionRequest {
     /// Whether the model has to call one of them.
     pub tool_choice: ToolChoice,
     /// How the answer is drawn.
-    pub limits: Sampling,
+    pub sampling: SamplingOptions,
     /// A JSON Schema that the answer must match.
     pub response_schema: Option<String>,
     /// Settings of this provider that this crate does not name, as one JSON object.
@@ -59,7 +59,7 @@ impl CompletionRequest {
             messages: vec![Message::text(Role::User, prompt)],
             tools: Vec::new(),
             tool_choice: ToolChoice::Auto,
-            limits: Sampling::default(),
+            sampling: SamplingOptions::default(),
             response_schema: None,
             extra: None,
         }
@@ -109,7 +109,7 @@ pub enum Part {
     /// The assistant asks for a tool.
     ToolCall(ToolCall),
     /// What the tool answered.
-    ToolAnswer(ToolAnswer),
+    ToolCallResult(ToolCallResult),
     /// A part of a kind that this crate does not name, as a JSON object in the provider's own
     /// form.
     Other(String),
@@ -137,7 +137,7 @@ pub struct ToolCall {
 
 /// The answer to a [`ToolCall`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolAnswer {
+pub struct ToolCallResult {
     /// The id of the call that this answers.
     pub id: String,
     /// What the tool said.
@@ -173,7 +173,7 @@ pub enum ToolChoice {
 /// How an answer is drawn; absent members mean the provider's defaults. A value outside of the
 /// model's range is bad input.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sampling {
+pub struct SamplingOptions {
     /// The maximum number of tokens to generate.
     pub max_tokens: Option<u64>,
     /// How freely the answer is drawn; 0 takes the likeliest token.
@@ -181,7 +181,7 @@ pub struct Sampling {
     /// The share of the likeliest tokens that are drawn from, from 0 to 1.
     pub top_p: Option<f64>,
     /// Texts at which the model stops, not included in the answer.
-    pub stop: Vec<String>,
+    pub stop_sequences: Vec<String>,
     /// Makes the answer repeatable where the provider can.
     pub seed: Option<u64>,
 }
@@ -193,6 +193,19 @@ pub struct Completion {
     pub parts: Vec<Part>,
     /// How it ended.
     pub summary: CompletionSummary,
+}
+
+impl Completion {
+    /// An answer of this model in plain text, which took no tokens that anybody counted.
+    pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
+        let summary = CompletionSummary {
+            model: model.into(),
+            stop_reason: StopReason::EndTurn,
+            usage: TokenUsage::default(),
+            extra: None,
+        };
+        Self { parts: vec![Part::Text(text.into())], summary }
+    }
 }
 
 /// How an answer ended and what it took.
@@ -213,10 +226,10 @@ pub struct CompletionSummary {
 pub enum StopReason {
     /// It was done.
     EndTurn,
-    /// It reached [`Sampling::max_tokens`] or its own limit.
+    /// It reached [`SamplingOptions::max_tokens`] or its own limit.
     MaxTokens,
-    /// It met one of [`Sampling::stop`].
-    StopText,
+    /// It met one of [`SamplingOptions::stop_sequences`].
+    StopSequence,
     /// It waits for the tools it asked for.
     ToolUse,
     /// The provider withheld the answer.

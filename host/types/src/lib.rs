@@ -8,6 +8,7 @@
 //! not compile when a field is added that it would pass on.
 
 mod call;
+pub mod completion_json;
 mod content;
 mod error;
 mod evaluation;
@@ -25,23 +26,25 @@ mod resource;
 mod suggestions;
 pub mod text;
 mod tool;
+mod user;
 
 pub use call::CallContext;
 pub use content::{Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink};
-pub use error::{Error, Unavailability};
+pub use error::{Error, ErrorCode};
 pub use evaluation::{Evaluation, Finding, Verdict};
-pub use hook::{HookDecision, HookEvent, HookPoint};
+pub use hook::{HookDecision, HookEvent, HookMode, HookPoint, HookRegistration};
 pub use json::{Json, NotJson};
 pub use language_model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, ModelInfo,
-    ModelTool, Part, Reasoning, Role, Sampling, StopReason, TokenUsage, ToolAnswer, ToolCall,
-    ToolCallArguments, ToolCallStart, ToolChoice,
+    ModelTool, Part, Reasoning, Role, SamplingOptions, StopReason, TokenUsage, ToolCall,
+    ToolCallArguments, ToolCallResult, ToolCallStart, ToolChoice,
 };
 pub use log::LogLevel;
-pub use message::{Memory, OutgoingMessage};
+pub use message::{IncomingMessage, Memory, OutgoingMessage};
 pub use operation::McpOperation;
 pub use prompt::{Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole};
 pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registration};
 pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
-pub use suggestions::{Blank, CompletionReference, Suggestions};
+pub use suggestions::{ArgumentCompletion, CompletionReference, Suggestions};
 pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};
+pub use user::{FormAnswer, FormRequest, UrlAnswer, UrlRequest};

@@ -271,10 +271,11 @@ impl Serialize for McpJson<'_, PromptMessage> {
 
 impl Serialize for McpJson<'_, Suggestions> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Suggestions { values, total, more, extra } = self.0;
+        let Suggestions { values, total, has_more, extra } = self.0;
         let mut others = Members::of(extra.as_deref());
         let members = [("values", Some(json!(values))), ("total", total.map(Value::from))];
-        let members = members.into_iter().chain([("hasMore", more.then_some(Value::Bool(true)))]);
+        let members =
+            members.into_iter().chain([("hasMore", has_more.then_some(Value::Bool(true)))]);
         others.merge("completion", members.filter_map(|(name, value)| Some((name, value?))));
         Object::begin(serializer)?.end(&others)
     }
@@ -647,7 +648,7 @@ pub fn read_prompt(form: Value) -> Result<Prompt, McpJsonError> {
     Ok(Prompt { description, messages, extra: leftover(form) })
 }
 
-/// Reads values for a blank back.
+/// Reads values for an argument back.
 pub fn read_suggestions(form: Value) -> Result<Suggestions, McpJsonError> {
     let mut form = object(form, "")?;
     let mut completion = object(form.remove("completion").unwrap_or_default(), "/completion")?;
@@ -656,11 +657,11 @@ pub fn read_suggestions(form: Value) -> Result<Suggestions, McpJsonError> {
         return Err(problem("/completion/values", "not a list of texts"));
     };
     let total = completion.remove("total").and_then(|total| total.as_u64());
-    let more = completion.remove("hasMore") == Some(Value::Bool(true));
+    let has_more = completion.remove("hasMore") == Some(Value::Bool(true));
     if !completion.is_empty() {
         form.insert("completion".into(), completion.into());
     }
-    Ok(Suggestions { values, total, more, extra: leftover(form) })
+    Ok(Suggestions { values, total, has_more, extra: leftover(form) })
 }
 
 /// An evaluation: `score`, `verdict` and `findings`, and in `extra` what else the strategy reports.
@@ -751,7 +752,7 @@ pub fn prompt(prompt: &Prompt) -> Value {
     tree(&McpJson(prompt))
 }
 
-/// Values for a blank, as `completion/complete` answers them.
+/// Values for an argument, as `completion/complete` answers them.
 pub fn suggestions(suggestions: &Suggestions) -> Value {
     tree(&McpJson(suggestions))
 }

@@ -11,6 +11,17 @@ pub struct OutgoingMessage {
     pub extra: Option<String>,
 }
 
+/// A message that came in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IncomingMessage {
+    /// The text.
+    pub text: String,
+    /// Where it came from, such as the name of a chat.
+    pub channel: Option<String>,
+    /// Who sent it.
+    pub sender: Option<String>,
+}
+
 /// Something remembered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memory {

@@ -137,9 +137,9 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     nearest.filter(|(distance, _)| *distance <= most).map(|(_, known)| known)
 }
 
-/// Whether names differ by one character, which is a slip of who wrote it.
+/// Whether names differ by one character, or by two neighbours that are swapped, which is a slip of who wrote it.
 pub fn is_slip(name: &str, known: &str) -> bool {
-    strsim::levenshtein(name, known) == 1
+    strsim::osa_distance(name, known) == 1
 }
 
 #[cfg(test)]

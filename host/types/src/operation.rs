@@ -17,7 +17,7 @@ pub enum McpOperation {
     Subscribe,
     /// Ends a subscription.
     Unsubscribe,
-    /// Suggests values for a blank.
+    /// Suggests values for an argument.
     Suggest,
 }
 

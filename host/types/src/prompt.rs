@@ -26,7 +26,7 @@ pub struct PromptDefinition {
     pub extra: Option<String>,
 }
 
-/// A blank to fill in.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptArgument {
     /// The name that programs use.

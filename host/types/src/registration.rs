@@ -1,6 +1,6 @@
 //! Who a plugin is and what it contributes.
 
-use crate::{HookPoint, ToolDefinition};
+use crate::{HookRegistration, ToolDefinition};
 
 /// Who the plugin is and what it contributes.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Registration {
     /// The tools; empty for a plugin that has none, like the lists below.
     pub tools: Vec<ToolDefinition>,
     /// The points at which the plugin wants to be asked.
-    pub hooks: Vec<HookPoint>,
+    pub hooks: Vec<HookRegistration>,
     /// The providers of language models.
     pub providers: Vec<ProviderDefinition>,
     /// The evaluation strategies.
@@ -46,6 +46,24 @@ pub struct Identity {
     pub version: String,
     /// One or two sentences for people who choose plugins.
     pub description: String,
+    /// What else the plugin says of itself, as one JSON object: `title`, `websiteUrl` and `icons` of MCP.
+    pub extra: Option<String>,
+}
+
+impl Identity {
+    /// An identity with nothing but these.
+    pub fn new(
+        name: impl Into<String>,
+        version: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            description: description.into(),
+            extra: None,
+        }
+    }
 }
 
 /// A provider of language models.

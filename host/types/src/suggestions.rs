@@ -1,6 +1,6 @@
-//! Values for the blanks of prompts and resource templates.
+//! Values for arguments of prompts and resource templates, as a user types.
 
-/// Where the blank is.
+/// What has the argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CompletionReference {
     /// A prompt, by its name.
@@ -9,17 +9,28 @@ pub enum CompletionReference {
     ResourceTemplate(String),
 }
 
-/// A blank that is being filled in.
+/// An argument that is being typed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Blank {
-    /// Where the blank is.
-    pub place: CompletionReference,
+pub struct ArgumentCompletion {
+    /// What has the argument.
+    pub reference: CompletionReference,
     /// The name of the argument.
     pub name: String,
     /// What the user has typed so far.
     pub value: String,
-    /// The arguments that are filled in already.
-    pub filled: Vec<(String, String)>,
+    /// The arguments that have their values already.
+    pub others: Vec<(String, String)>,
+}
+
+impl ArgumentCompletion {
+    /// Asks for values of an argument of which this is typed, while the others have no values.
+    pub fn new(
+        reference: CompletionReference,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self { reference, name: name.into(), value: value.into(), others: Vec::new() }
+    }
 }
 
 /// What could be meant, the likeliest first.
@@ -30,7 +41,7 @@ pub struct Suggestions {
     /// How many there are, where that is known.
     pub total: Option<u64>,
     /// Whether there are more than these.
-    pub more: bool,
+    pub has_more: bool,
     /// Members of the MCP form of the whole answer that this crate does not name, as one JSON
     /// object; those beside the values are in its member `completion`.
     pub extra: Option<String>,

@@ -21,7 +21,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     parser.parse2(tokens)?;
     let mut function = function::function(function, "eval")?;
     let description = required_documentation(&function, "strategy")?;
-    let arguments = arguments(&mut function)?;
+    let arguments = arguments(&mut function, "JSON")?;
     let ident = &function.sig.ident;
     let visibility = &function.vis;
     let output = returned(&function);
@@ -32,15 +32,15 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     let mut passed = Vec::new();
     for argument in &arguments {
         passed.push(match argument {
-            Argument::Context => quote!(&context),
+            Argument::Context => quote!(&__context),
             Argument::Parameter(parameter) => {
                 parameters += 1;
                 match parameters {
-                    1 => quote!(::tenon_sdk::__private::parse_arguments("subject", subject)?),
+                    1 => quote!(::tenon_sdk::__private::parse_arguments("subject", __subject)?),
                     2 => {
                         let kind = &parameter.kind;
                         schema = quote!(Some(::tenon_sdk::__private::schema::<#kind>()));
-                        quote!(::tenon_sdk::__private::parse_arguments("options", options)?)
+                        quote!(::tenon_sdk::__private::parse_arguments("options", __options)?)
                     }
                     _ => {
                         return Err(syn::Error::new_spanned(
@@ -73,9 +73,9 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
             #[allow(unused_variables)]
             async fn evaluate(
-                subject: &str,
-                options: &str,
-                context: ::tenon_sdk::Context,
+                __subject: &str,
+                __options: &str,
+                __context: ::tenon_sdk::Context,
             ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
                 let evaluation = #ident(#(#passed),*).await;
                 <#output as ::tenon_sdk::eval::IntoEvaluation>::into_evaluation(evaluation)
@@ -86,22 +86,23 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
 /// What is left of a function that cannot be a strategy.
 pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
-    let items = |ident: &Ident| {
+    function::mistaken(function, error, |ident: &Ident| {
         quote! {
-            const NAME: &'static str = ::core::stringify!(#ident);
+            impl ::tenon_sdk::eval::Eval for #ident {
+                const NAME: &'static str = ::core::stringify!(#ident);
 
-            fn definition() -> ::tenon_sdk::__private::EvalDefinition {
-                ::core::unreachable!()
-            }
+                fn definition() -> ::tenon_sdk::__private::EvalDefinition {
+                    ::core::unreachable!()
+                }
 
-            async fn evaluate(
-                _: &str,
-                _: &str,
-                _: ::tenon_sdk::Context,
-            ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
-                ::core::unreachable!()
+                async fn evaluate(
+                    _: &str,
+                    _: &str,
+                    _: ::tenon_sdk::Context,
+                ) -> Result<::tenon_sdk::eval::Evaluation, ::tenon_sdk::Failure> {
+                    ::core::unreachable!()
+                }
             }
         }
-    };
-    function::mistaken(function, error, &quote!(::tenon_sdk::eval::Eval), items)
+    })
 }

@@ -32,13 +32,12 @@ pub(crate) fn function(tokens: TokenStream, attribute: &str) -> Result<ItemFn> {
     }
 }
 
-/// What is left of a function after a mistake: itself, and the type that `plugin!` lists, with these
-/// items of a trait that are never reached. So the mistake is all that is reported.
+/// What is left of a function after a mistake: itself, and the type that `plugin!` lists, with
+/// implementations that are never reached. So the mistake is all that is reported.
 pub(crate) fn mistaken(
     tokens: TokenStream,
     error: &syn::Error,
-    part: &TokenStream,
-    items: impl FnOnce(&Ident) -> TokenStream,
+    implementations: impl FnOnce(&Ident) -> TokenStream,
 ) -> TokenStream {
     let error = error.to_compile_error();
     let Ok(mut function) = syn::parse2::<ItemFn>(tokens) else { return error };
@@ -48,7 +47,7 @@ pub(crate) fn mistaken(
         }
     }
     let (visibility, ident) = (&function.vis, &function.sig.ident);
-    let items = items(ident);
+    let implementations = implementations(ident);
     quote! {
         #error
         #[allow(dead_code)]
@@ -58,7 +57,7 @@ pub(crate) fn mistaken(
         #[allow(dead_code, non_camel_case_types)]
         #visibility struct #ident {}
 
-        impl #part for #ident { #items }
+        #implementations
     }
 }
 
@@ -94,9 +93,10 @@ pub(crate) fn text(meta: &ParseNestedMeta<'_>, before: Option<&String>) -> Resul
     }
 }
 
-/// Checks that the function is async and plain, and takes its parameters apart. Their attributes
-/// are removed from the function, where the compiler would refuse them.
-pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
+/// Checks that the function is async and plain, and takes its parameters apart, which are made from
+/// `JSON` or `text`. Their attributes are removed from the function, where the compiler would refuse
+/// them.
+pub(crate) fn arguments(function: &mut ItemFn, source: &str) -> Result<Vec<Argument>> {
     let signature = &mut function.sig;
     if signature.asyncness.is_none() {
         return Err(syn::Error::new_spanned(
@@ -107,13 +107,13 @@ pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     if !signature.generics.params.is_empty() {
         return Err(syn::Error::new_spanned(
             &signature.generics,
-            "a plugin's function cannot be generic: the host calls it with JSON",
+            format!("a plugin's function cannot be generic: the host calls it with {source}"),
         ));
     }
-    signature.inputs.iter_mut().map(argument).collect()
+    signature.inputs.iter_mut().map(|input| argument(input, source)).collect()
 }
 
-fn argument(input: &mut FnArg) -> Result<Argument> {
+fn argument(input: &mut FnArg, source: &str) -> Result<Argument> {
     let PatType { attrs, pat, ty, .. } = match input {
         FnArg::Typed(typed) => typed,
         FnArg::Receiver(receiver) => {
@@ -137,25 +137,22 @@ fn argument(input: &mut FnArg) -> Result<Argument> {
             "give the parameter a name: it is the argument's",
         ));
     };
-    if let Some((part, problem)) = not_made_from_json(ty) {
-        return Err(syn::Error::new_spanned(part, problem));
+    if let Some((part, problem)) = not_owned(ty) {
+        let message = format!("a parameter is made from {source}{problem}");
+        return Err(syn::Error::new_spanned(part, message));
     }
     let parameter = Parameter { attributes, name: name.ident.clone(), kind: (**ty).clone() };
     Ok(Argument::Parameter(Box::new(parameter)))
 }
 
-/// A part of a type that no value made from JSON can have, and why.
-fn not_made_from_json(kind: &Type) -> Option<(&Type, &'static str)> {
+/// A part of a type that no value can have which is made for a call, and why.
+fn not_owned(kind: &Type) -> Option<(&Type, &'static str)> {
     match kind {
         Type::Reference(_) => Some((
             kind,
-            "a parameter is made from JSON and must own its value: write its type without `&`, and \
-             `String` for `&str`",
+            " and must own its value: write its type without `&`, and `String` for `&str`",
         )),
-        Type::ImplTrait(_) => Some((
-            kind,
-            "a parameter is made from JSON, as one type: write `String` for `impl Into<String>`",
-        )),
+        Type::ImplTrait(_) => Some((kind, ", as one type: write `String` for `impl Into<String>`")),
         Type::Path(path) => {
             let arguments =
                 path.path.segments.iter().filter_map(|segment| match &segment.arguments {
@@ -163,14 +160,14 @@ fn not_made_from_json(kind: &Type) -> Option<(&Type, &'static str)> {
                     _ => None,
                 });
             arguments.flatten().find_map(|argument| match argument {
-                GenericArgument::Type(kind) => not_made_from_json(kind),
+                GenericArgument::Type(kind) => not_owned(kind),
                 _ => None,
             })
         }
-        Type::Tuple(tuple) => tuple.elems.iter().find_map(not_made_from_json),
-        Type::Array(array) => not_made_from_json(&array.elem),
-        Type::Paren(inner) => not_made_from_json(&inner.elem),
-        Type::Group(inner) => not_made_from_json(&inner.elem),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(not_owned),
+        Type::Array(array) => not_owned(&array.elem),
+        Type::Paren(inner) => not_owned(&inner.elem),
+        Type::Group(inner) => not_owned(&inner.elem),
         _ => None,
     }
 }

@@ -1,69 +1,88 @@
 //! `#[hook]`
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::{Ident, LitStr, Result, meta};
+use syn::{Ident, LitInt, LitStr, Result, meta};
 
 use crate::function::{self, Argument, arguments, returned};
 
-/// The well-known points as attributes name them, and the variants they mean.
-const POINTS: [(&str, &str); 12] = [
-    ("before_plan", "BeforePlan"),
-    ("after_plan", "AfterPlan"),
-    ("before_execute", "BeforeExecute"),
-    ("after_execute", "AfterExecute"),
-    ("before_evaluate", "BeforeEvaluate"),
-    ("after_evaluate", "AfterEvaluate"),
-    ("on_learning", "OnLearning"),
-    ("on_pattern", "OnPattern"),
-    ("message_received", "MessageReceived"),
-    ("message_sending", "MessageSending"),
-    ("before_tool_call", "BeforeToolCall"),
-    ("after_tool_call", "AfterToolCall"),
+/// The well-known points as attributes name them.
+const POINTS: [&str; 14] = [
+    "before_plan",
+    "after_plan",
+    "before_execute",
+    "after_execute",
+    "before_evaluate",
+    "after_evaluate",
+    "on_learning",
+    "on_pattern",
+    "message_received",
+    "message_sending",
+    "before_completion",
+    "after_completion",
+    "before_tool_call",
+    "after_tool_call",
 ];
 
-/// The points as expressions, and the names of those that are well known.
-fn points(tokens: TokenStream) -> Result<(Vec<TokenStream>, Vec<&'static str>)> {
-    let mut points = Vec::new();
-    let mut known_names = Vec::new();
+/// What an attribute says.
+struct Options {
+    /// The names of the points.
+    points: Vec<String>,
+    priority: LitInt,
+    audit: bool,
+}
+
+fn options(tokens: TokenStream) -> Result<Options> {
+    let zero = LitInt::new("0", Span::call_site());
+    let mut options = Options { points: Vec::new(), priority: zero, audit: false };
     let parser = meta::parser(|meta| {
+        let named = |point: &&&str| meta.path.is_ident(point);
         if meta.path.is_ident("custom") {
             let content;
             syn::parenthesized!(content in meta.input);
             let name: LitStr = content.parse()?;
-            if name.value().is_empty() {
-                return Err(syn::Error::new_spanned(name, "a point of your own has a name"));
+            let is_prefixed = |name: &str| {
+                name.split_once(':').is_some_and(|(prefix, rest)| {
+                    !prefix.is_empty() && !rest.is_empty() && !name.contains(char::is_whitespace)
+                })
+            };
+            if !is_prefixed(&name.value()) {
+                return Err(syn::Error::new_spanned(
+                    name,
+                    "a point of a host's own has a prefix: `acme:before-deploy`",
+                ));
             }
-            points.push(quote!(::tenon_sdk::hook::HookPoint::Custom(#name.to_string())));
-        } else if let Some((name, variant)) =
-            POINTS.iter().find(|(name, _)| meta.path.is_ident(name))
-        {
-            let variant = format_ident!("{variant}");
-            known_names.push(*name);
-            points.push(quote!(::tenon_sdk::hook::HookPoint::#variant));
+            options.points.push(name.value());
+        } else if meta.path.is_ident("priority") {
+            options.priority = meta.value()?.parse()?;
+        } else if meta.path.is_ident("audit") {
+            options.audit = true;
+        } else if let Some(name) = POINTS.iter().find(named) {
+            options.points.push(name.replace('_', "-"));
         } else {
-            let known = POINTS.map(|(name, _)| name).join("`, `");
-            return Err(
-                meta.error(format!("unknown point: `{known}` and `custom(\"…\")` are known"))
-            );
+            let known = POINTS.join("`, `");
+            return Err(meta.error(format!(
+                "unknown point: `{known}` and `custom(\"acme:…\")` are known, and the options \
+                 `priority = 10` and `audit`"
+            )));
         }
         Ok(())
     });
     function::no_text_but(&tokens, |text| {
         let point = text.replace('-', "_");
-        match POINTS.iter().any(|(name, _)| *name == point) {
+        match POINTS.contains(&&*point) {
             true => format!("write `#[hook({point})]`"),
-            false => format!("write `#[hook(custom({text:?}))]` for a point of your own"),
+            false => format!("write `#[hook(custom({text:?}))]` for a point of a host's own"),
         }
     })?;
     parser.parse2(tokens)?;
-    Ok((points, known_names))
+    Ok(options)
 }
 
 pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<TokenStream> {
-    let (points, names) = points(tokens)?;
+    let Options { points, priority, audit } = options(tokens)?;
     let mut function = function::function(function, "hook")?;
     if points.is_empty() {
         return Err(syn::Error::new_spanned(
@@ -71,7 +90,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             "name the points to handle: `#[hook(before_plan)]`",
         ));
     }
-    let arguments = arguments(&mut function)?;
+    let arguments = arguments(&mut function, "JSON")?;
     let ident = &function.sig.ident;
     let visibility = &function.vis;
     let output = returned(&function);
@@ -81,7 +100,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     let mut passed = Vec::new();
     for argument in &arguments {
         passed.push(match argument {
-            Argument::Context => quote!(&call),
+            Argument::Context => quote!(&__call),
             Argument::Parameter(parameter) => {
                 parameters += 1;
                 match parameters {
@@ -91,15 +110,15 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                             const _: () = ::core::assert!(
                                 ::tenon_sdk::__private::fits(
                                     ::tenon_sdk::__private::WellKnownPoint::<#kind>::POINT,
-                                    &[#(#names),*],
+                                    &[#(#points),*],
                                 ),
                                 "this is the context of one point, and the handler names another: \
                                  take that of its own point, or a `Value`",
                             );
                         });
-                        quote!(::tenon_sdk::hook::parse(context)?)
+                        quote!(::tenon_sdk::hook::parse(__context)?)
                     }
-                    2 => quote!(point.clone()),
+                    2 => quote!(__point.to_string()),
                     _ => {
                         return Err(syn::Error::new_spanned(
                             &parameter.name,
@@ -125,16 +144,16 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         };
 
         impl ::tenon_sdk::hook::Hook for #ident {
-            fn points() -> Vec<::tenon_sdk::hook::HookPoint> {
-                vec![#(#points),*]
-            }
+            const POINTS: &'static [&'static str] = &[#(#points),*];
+            const PRIORITY: i32 = #priority;
+            const AUDIT: bool = #audit;
 
             #[allow(unused_variables)]
             async fn handle(
-                point: &::tenon_sdk::hook::HookPoint,
-                context: &str,
-                call: ::tenon_sdk::Context,
-            ) -> Result<::tenon_sdk::__private::Outcome, ::tenon_sdk::Failure> {
+                __point: &str,
+                __context: &str,
+                __call: ::tenon_sdk::Context,
+            ) -> Result<::tenon_sdk::__private::HookOutcome, ::tenon_sdk::Failure> {
                 let outcome = #ident(#(#passed),*).await;
                 ::tenon_sdk::hook::lower(
                     <#output as ::tenon_sdk::hook::IntoOutcome>::into_outcome(outcome)?,
@@ -146,20 +165,21 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
 /// What is left of a function that cannot be a handler.
 pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
-    let items = |_: &Ident| {
+    function::mistaken(function, error, |ident: &Ident| {
         quote! {
-            fn points() -> Vec<::tenon_sdk::hook::HookPoint> {
-                ::core::unreachable!()
-            }
+            impl ::tenon_sdk::hook::Hook for #ident {
+                const POINTS: &'static [&'static str] = &[];
+                const PRIORITY: i32 = 0;
+                const AUDIT: bool = false;
 
-            async fn handle(
-                _: &::tenon_sdk::hook::HookPoint,
-                _: &str,
-                _: ::tenon_sdk::Context,
-            ) -> Result<::tenon_sdk::__private::Outcome, ::tenon_sdk::Failure> {
-                ::core::unreachable!()
+                async fn handle(
+                    _: &str,
+                    _: &str,
+                    _: ::tenon_sdk::Context,
+                ) -> Result<::tenon_sdk::__private::HookOutcome, ::tenon_sdk::Failure> {
+                    ::core::unreachable!()
+                }
             }
         }
-    };
-    function::mistaken(function, error, &quote!(::tenon_sdk::hook::Hook), items)
+    })
 }

@@ -11,6 +11,7 @@ use crate::function::{
     self, Argument, Parameter, arguments, documentation, is_documentation, required_documentation,
     returned,
 };
+use crate::tokens::optional;
 
 #[derive(Default)]
 struct Options {
@@ -69,7 +70,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
     let options = options(tokens)?;
     let mut function = function::function(function, "tool")?;
     let description = required_documentation(&function, "tool")?;
-    let arguments = arguments(&mut function)?;
+    let arguments = arguments(&mut function, "JSON")?;
 
     let ident = &function.sig.ident;
     let visibility = &function.vis;
@@ -106,10 +107,10 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         }
     });
     let passed = arguments.iter().map(|argument| match argument {
-        Argument::Context => quote!(&context),
+        Argument::Context => quote!(&__context),
         Argument::Parameter(parameter) => {
             let name: &Ident = &parameter.name;
-            quote!(arguments.#name)
+            quote!(__arguments.#name)
         }
     });
 
@@ -147,11 +148,11 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
                 #[allow(unused_variables)]
                 async fn call(
-                    arguments: String,
-                    context: ::tenon_sdk::Context,
+                    __arguments: String,
+                    __context: ::tenon_sdk::Context,
                 ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
-                    let arguments: #holder =
-                        ::tenon_sdk::__private::parse_arguments("arguments", &arguments)?;
+                    let __arguments: #holder =
+                        ::tenon_sdk::__private::parse_arguments("arguments", &__arguments)?;
                     <#output as ::tenon_sdk::tool::IntoToolResult>::into_tool_result(
                         #ident(#(#passed),*).await,
                     )
@@ -163,23 +164,24 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
 /// What is left of a function that cannot be a tool.
 pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream {
-    let items = |ident: &Ident| {
+    function::mistaken(function, error, |ident: &Ident| {
         quote! {
-            const NAME: &'static str = ::core::stringify!(#ident);
+            impl ::tenon_sdk::tool::Tool for #ident {
+                const NAME: &'static str = ::core::stringify!(#ident);
 
-            fn definition() -> ::tenon_sdk::__private::types::ToolDefinition {
-                ::core::unreachable!()
-            }
+                fn definition() -> ::tenon_sdk::__private::types::ToolDefinition {
+                    ::core::unreachable!()
+                }
 
-            async fn call(
-                _: String,
-                _: ::tenon_sdk::Context,
-            ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
-                ::core::unreachable!()
+                async fn call(
+                    _: String,
+                    _: ::tenon_sdk::Context,
+                ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
+                    ::core::unreachable!()
+                }
             }
         }
-    };
-    function::mistaken(function, error, &quote!(::tenon_sdk::tool::Tool), items)
+    })
 }
 
 /// The schema of the arguments as an expression: put together from constants where all parameters
@@ -228,29 +230,4 @@ fn json(text: &str) -> String {
     }
     json.push('"');
     json
-}
-
-/// An `Option` as an expression. The type is spelt out for an empty one.
-fn optional<T: quote::ToTokens + TypeTokens>(value: Option<T>) -> TokenStream {
-    let kind = T::kind();
-    match value {
-        Some(value) => quote!(Some(#value)),
-        None => quote!(None::<#kind>),
-    }
-}
-
-trait TypeTokens {
-    fn kind() -> TokenStream;
-}
-
-impl TypeTokens for &str {
-    fn kind() -> TokenStream {
-        quote!(&str)
-    }
-}
-
-impl TypeTokens for bool {
-    fn kind() -> TokenStream {
-        quote!(bool)
-    }
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Host;
-use crate::bindings::hook_handler::exports::tenon::plugin::hook_handler as wit;
+use crate::bindings::hooks::exports::tenon::plugin::hooks as wit;
 use crate::eval::{Eval, Evaluation};
-use crate::hook::{Hook, HookPoint, Outcome};
+use crate::hook::{Hook, Outcome};
 use crate::provider::{
     Completion, CompletionRequest, CompletionSummary, Delta, Deltas, ModelInfo, Provider,
     StreamingProvider,
@@ -35,23 +35,23 @@ impl Host {
         Ok(result)
     }
 
-    /// Has a handler handle an event: a point, and its context, an object.
+    /// Has a handler handle an event: the name of a point, such as `before-plan`, and its context, an object.
     ///
     /// # Errors
     ///
-    /// Those of the handler, and [`Error::NotFound`] for a point that it does not subscribe to.
-    pub fn handle<H: Hook>(&self, point: HookPoint, context: Value) -> Result<Outcome, Error> {
-        if !H::points().contains(&point) {
-            let known = H::points();
-            let words = format!("the handler does not subscribe to {point:?}, but to {known:?}");
-            return Err(Error::NotFound(words));
+    /// Those of the handler, and [`ErrorCode::NotFound`](crate::ErrorCode::NotFound) for a point that it does not subscribe to.
+    pub fn handle<H: Hook>(&self, point: &str, context: Value) -> Result<Outcome, Error> {
+        if !H::POINTS.contains(&point) {
+            let known = H::POINTS.join(", ");
+            let words = format!("the handler does not subscribe to {point}, but to {known}");
+            return Err(Error::not_found(words));
         }
         let context = context.to_string();
-        let outcome = self.run(H::handle(&point, &context, self.context()));
+        let outcome = self.run(H::handle(point, &context, self.context()));
         Ok(match outcome.map_err(Failure::into_error)? {
-            wit::Outcome::Continue => Outcome::Continue,
-            wit::Outcome::Replace(context) => Outcome::Replace(json("the context", &context)?),
-            wit::Outcome::Veto(reason) => Outcome::Veto(reason),
+            wit::HookOutcome::Continue => Outcome::Continue,
+            wit::HookOutcome::Replace(context) => Outcome::Replace(json("the context", &context)?),
+            wit::HookOutcome::Veto(reason) => Outcome::Veto(reason),
         })
     }
 
@@ -59,7 +59,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// Those of the strategy, and [`Error::Failed`] for a score that is not from 0 to 1.
+    /// Those of the strategy, and [`ErrorCode::Failed`](crate::ErrorCode::Failed) for a score that is not from 0 to 1.
     pub fn evaluate<E: Eval>(&self, subject: Value, options: Value) -> Result<Evaluation, Error> {
         let (subject, options) = (subject.to_string(), options.to_string());
         let evaluation = self
@@ -68,7 +68,7 @@ impl Host {
         let scores = evaluation.findings.iter().filter_map(|finding| finding.score);
         for score in scores.chain([evaluation.score]) {
             if !(0.0..=1.0).contains(&score) {
-                return Err(Error::Failed(format!("the score {score} is not from 0 to 1")));
+                return Err(Error::failed(format!("the score {score} is not from 0 to 1")));
             }
         }
         Ok(evaluation)
@@ -125,5 +125,5 @@ impl Host {
 /// What a plugin says is JSON, and often made by hand.
 fn json(what: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text)
-        .map_err(|error| Error::Failed(format!("{what} of the plugin is no JSON: {error}")))
+        .map_err(|error| Error::failed(format!("{what} of the plugin is no JSON: {error}")))
 }

@@ -27,6 +27,35 @@
 //! assert!(host.call_tool::<greet>(json!({})).is_err());
 //! ```
 //!
+//! Hooks, evaluations, resources, prompts and models are called in the same way:
+//!
+//! ```
+//! use tenon_sdk::testing::Host;
+//! use tenon_sdk::{notify, prompt, resource};
+//!
+//! /// A note.
+//! #[resource("notes://{name}")]
+//! async fn note(name: String) -> String {
+//!     notify::resource_updated("notes://log");
+//!     format!("This is {name}.")
+//! }
+//!
+//! /// Has a note read.
+//! #[prompt]
+//! async fn read(#[complete("shopping", "log")] name: String) -> String {
+//!     format!("What does notes://{name} say?")
+//! }
+//!
+//! # fn main() {
+//! let host = Host::new();
+//! assert_eq!(host.read_resource::<note>("notes://shopping").unwrap().len(), 1);
+//! assert!(host.read_resource::<note>("notes://a/b").is_err());
+//! assert_eq!(host.resource_updates(), ["notes://log"]);
+//! assert_eq!(host.get_prompt::<read>(&[("name", "log")]).unwrap().messages.len(), 1);
+//! assert_eq!(host.complete_argument::<read>("name", "L", &[]).unwrap().values, ["log"]);
+//! # }
+//! ```
+//!
 //! A `Host` belongs to the test that made it, and tests run in parallel as ever. Functions that wait
 //! for a timer or a socket of some executor are run by that executor, within [`Host::scope`].
 //!
@@ -36,6 +65,8 @@
 
 mod calls;
 pub(crate) mod imports;
+mod prompts;
+mod resources;
 mod run;
 
 use std::any::Any;
@@ -50,15 +81,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use crate::bindings::base::tenon::plugin::types::CallContext;
+use crate::host_tools::{ToolAnnotations, ToolDefinition};
 use crate::inference::{Completion, CompletionRequest};
 use crate::log::Level;
+use crate::memory::MemoryEntry;
+use crate::messaging::OutgoingMessage;
 use crate::provider::IntoCompletion;
-use crate::services::{Memory, OutgoingMessage};
+use crate::state::Scope;
 use crate::tool::{IntoToolResult, answered};
-use crate::tools::{ToolAnnotations, ToolDefinition};
+use crate::user::{Answer, FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use crate::{Context, Error, Result, ToolResult};
 
 pub use calls::StreamedAnswer;
+pub use prompts::{FilledPrompt, PromptDefinition, PromptMessage};
+pub use resources::ResourceTemplate;
 pub(crate) use run::current;
 
 /// A host that does what it was told to. A clone is the same host.
@@ -68,7 +104,9 @@ pub struct Host(Rc<Script>);
 type Tool = Rc<dyn Fn(Value) -> Result<ToolResult, Error>>;
 type Model = Rc<dyn Fn(CompletionRequest) -> Result<Completion, Error>>;
 type Messaging = Rc<dyn Fn(&OutgoingMessage) -> Result<(), Error>>;
-type MemorySearch = Rc<dyn Fn(&str, u32) -> Vec<Memory>>;
+type MemorySearch = Rc<dyn Fn(&str, u32) -> Vec<MemoryEntry>>;
+type Forms = Rc<dyn Fn(&str, Value) -> Answer<Value>>;
+type Pages = Rc<dyn Fn(&UrlRequest) -> UrlAnswer>;
 
 /// What a host was told, and what it has seen.
 #[derive(Default)]
@@ -84,14 +122,21 @@ struct Script {
     logged: RefCell<Vec<LogLine>>,
     progress: RefCell<Vec<Progress>>,
     messages: RefCell<Vec<OutgoingMessage>>,
-    state: RefCell<Vec<Rc<dyn Any>>>,
+    updates: RefCell<Vec<String>>,
+    changes: Cell<usize>,
+    /// What the instance keeps in memory.
+    kept: RefCell<Vec<Rc<dyn Any>>>,
+    /// What the plugin keeps, by the names of the scopes that are granted.
+    state: RefCell<BTreeMap<&'static str, BTreeMap<String, Vec<u8>>>>,
+    forms: RefCell<Option<Forms>>,
+    pages: RefCell<Option<Pages>>,
 }
 
 #[derive(Clone, Default)]
 struct Caller {
     agent_id: Option<String>,
     session_id: Option<String>,
-    deadline: Option<Duration>,
+    time_left: Option<Duration>,
 }
 
 /// A line that the plugin wrote to the log.
@@ -182,8 +227,26 @@ impl Host {
     }
 
     /// Grants the search of the memory, which gets a query and the most memories that are wanted.
-    pub fn memory(self, search: impl Fn(&str, u32) -> Vec<Memory> + 'static) -> Self {
+    pub fn memory(self, search: impl Fn(&str, u32) -> Vec<MemoryEntry> + 'static) -> Self {
         self.0.memory.replace(Some(Rc::new(search)));
+        self
+    }
+
+    /// Grants the state of a scope, which is empty.
+    pub fn state(self, scope: Scope) -> Self {
+        self.0.state.borrow_mut().entry(scope.name()).or_default();
+        self
+    }
+
+    /// Grants questions to the user, who answers them by their message and JSON Schema.
+    pub fn user(self, answer: impl Fn(&str, Value) -> Answer<Value> + 'static) -> Self {
+        self.0.forms.replace(Some(Rc::new(answer)));
+        self
+    }
+
+    /// Grants questions to the user to open a page.
+    pub fn pages(self, answer: impl Fn(&UrlRequest) -> UrlAnswer + 'static) -> Self {
+        self.0.pages.replace(Some(Rc::new(answer)));
         self
     }
 
@@ -200,8 +263,8 @@ impl Host {
     }
 
     /// Gives the calls to come this much time. The host only says so: it ends none.
-    pub fn deadline(self, deadline: Duration) -> Self {
-        self.0.caller.borrow_mut().deadline = Some(deadline);
+    pub fn time_left(self, time_left: Duration) -> Self {
+        self.0.caller.borrow_mut().time_left = Some(time_left);
         self
     }
 }
@@ -231,13 +294,14 @@ impl Host {
     pub fn context(&self) -> Context {
         let number = self.0.calls.get() + 1;
         self.0.calls.set(number);
-        let Caller { agent_id, session_id, deadline } = self.0.caller.borrow().clone();
+        let Caller { agent_id, session_id, time_left } = self.0.caller.borrow().clone();
         Context::from(CallContext {
             call_id: format!("call-{number}"),
             agent_id,
             session_id,
             traceparent: None,
-            deadline: deadline.map(|deadline| deadline.as_millis() as u64),
+            time_left: time_left.map(|time_left| time_left.as_millis() as u64),
+            extra: None,
         })
     }
 
@@ -247,9 +311,9 @@ impl Host {
     }
 
     /// Puts a new instance of the plugin in the place of the one before: what it kept with
-    /// [`state`](mod@crate::state) is gone.
+    /// [`instance`](mod@crate::instance) is gone, and what it kept with [`state`](mod@crate::state) is there.
     pub fn restart(&self) {
-        self.0.state.borrow_mut().clear();
+        self.0.kept.borrow_mut().clear();
     }
 }
 
@@ -269,6 +333,17 @@ impl Host {
     pub fn messages(&self) -> Vec<OutgoingMessage> {
         self.0.messages.borrow().clone()
     }
+
+    /// The URIs of the resources that were said to have changed so far. A host tells those who
+    /// subscribed to them.
+    pub fn resource_updates(&self) -> Vec<String> {
+        self.0.updates.borrow().clone()
+    }
+
+    /// How often the plugin said that it lists other things than before.
+    pub fn contribution_changes(&self) -> usize {
+        self.0.changes.get()
+    }
 }
 
 /// What the plugin's imports come to.
@@ -287,7 +362,7 @@ impl Host {
     fn reveal(&self, name: &str) -> Result<String, Error> {
         match self.0.secrets.borrow().get(name) {
             Some(Some(value)) => Ok(value.clone()),
-            Some(None) => Err(Error::NotFound(format!("the secret {name} is not set"))),
+            Some(None) => Err(Error::not_found(format!("the secret {name} is not set"))),
             None => Err(not_granted(&format!("the secret {name}"), "secrets", name, "secret")),
         }
     }
@@ -300,6 +375,14 @@ impl Host {
     fn report(&self, call: &str, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (call_id, message) = (call.to_string(), message.map(str::to_string));
         self.0.progress.borrow_mut().push(Progress { call_id, progress, total, message });
+    }
+
+    fn note_update(&self, uri: &str) {
+        self.0.updates.borrow_mut().push(uri.to_string());
+    }
+
+    fn note_change(&self) {
+        self.0.changes.set(self.0.changes.get() + 1);
     }
 
     fn tools(&self) -> Vec<ToolDefinition> {
@@ -326,8 +409,9 @@ impl Host {
         let tool = self.0.tools.borrow().get(name).cloned();
         let tried = format!("calling the tool {name}");
         let tool = tool.ok_or_else(|| not_granted(&tried, "tools", name, "tool"))?;
-        let arguments = serde_json::from_str(arguments)
-            .map_err(|error| Error::InvalidInput(format!("the arguments are not JSON: {error}")))?;
+        let arguments = serde_json::from_str(arguments).map_err(|error| {
+            Error::invalid_input(format!("the arguments are not JSON: {error}"))
+        })?;
         tool(arguments)
     }
 
@@ -340,29 +424,66 @@ impl Host {
 
     fn send(&self, message: OutgoingMessage) -> Result<(), Error> {
         let messaging = self.0.messaging.borrow().clone();
-        let denied = || not_granted("sending a message", "services", "send-message", "messaging");
+        let denied = || not_granted("sending a message", "messaging", "*", "messaging");
         messaging.ok_or_else(denied)?(&message)?;
         self.0.messages.borrow_mut().push(message);
         Ok(())
     }
 
-    fn search(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+    fn search(&self, query: &str, limit: u32) -> Result<Vec<MemoryEntry>, Error> {
         let memory = self.0.memory.borrow().clone();
-        let denied = || not_granted("searching the memory", "services", "search-memory", "memory");
+        let denied = || not_granted("searching the memory", "memory", "search", "memory");
         let mut found = memory.ok_or_else(denied)?(query, limit);
         found.truncate(limit as usize);
         Ok(found)
     }
 
-    /// What the instance keeps.
-    pub(crate) fn state(&self) -> std::cell::RefMut<'_, Vec<Rc<dyn Any>>> {
-        self.0.state.borrow_mut()
+    fn with_state<T>(
+        &self,
+        bucket: &str,
+        act: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut scopes = self.0.state.borrow_mut();
+        let granted = match bucket {
+            // The narrowest.
+            "default" => {
+                Scope::ALL.iter().map(|scope| scope.name()).find(|name| scopes.contains_key(name))
+            }
+            name => Some(name),
+        };
+        let scope = granted.unwrap_or("project");
+        let state = scopes.get_mut(scope);
+        let tried = format!("keeping state of the scope \"{scope}\"");
+        act(state.ok_or_else(|| not_granted(&tried, "state", scope, "state"))?)
+    }
+
+    fn answer_form(&self, form: FormRequest) -> Result<FormAnswer, Error> {
+        let answer = self.0.forms.borrow().clone();
+        let denied = || not_granted("asking the user", "user", "ask", "user");
+        let schema = serde_json::from_str(&form.schema)
+            .map_err(|error| Error::invalid_input(format!("the schema is no JSON: {error}")))?;
+        Ok(match answer.ok_or_else(denied)?(&form.message, schema) {
+            Answer::Accepted(content) => FormAnswer::Accepted(content.to_string()),
+            Answer::Declined => FormAnswer::Declined,
+            Answer::Cancelled => FormAnswer::Cancelled,
+        })
+    }
+
+    fn answer_page(&self, page: &UrlRequest) -> Result<UrlAnswer, Error> {
+        let answer = self.0.pages.borrow().clone();
+        let denied = || not_granted("asking the user to open a page", "user", "ask-url", "pages");
+        Ok(answer.ok_or_else(denied)?(page))
+    }
+
+    /// What the instance keeps in memory.
+    pub(crate) fn kept(&self) -> std::cell::RefMut<'_, Vec<Rc<dyn Any>>> {
+        self.0.kept.borrow_mut()
     }
 }
 
 /// The words of a refusal: which line requests it of a real host, and what grants it here.
 fn not_granted(tried: &str, capability: &str, value: &str, method: &str) -> Error {
-    Error::Denied(format!(
+    Error::denied(format!(
         "{tried} is not granted; the plugin.toml would request it with `{capability} = \
          [{value:?}]` under [capabilities], and a test grants it with `Host::{method}`"
     ))
@@ -375,6 +496,7 @@ impl fmt::Debug for Host {
             .field("logged", &self.0.logged)
             .field("progress", &self.0.progress)
             .field("messages", &self.0.messages)
+            .field("resource_updates", &self.0.updates)
             .finish_non_exhaustive()
     }
 }

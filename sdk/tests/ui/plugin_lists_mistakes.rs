@@ -1,7 +1,15 @@
 use tenon_sdk::hook::Outcome;
-use tenon_sdk::{eval, hook, plugin, tool};
+use tenon_sdk::{eval, hook, plugin, prompt, resource, tool};
 
-plugin!(tools: [greet, wave], hooks: [watch], evals: [judge]);
+plugin!(
+    tools: [greet, wave],
+    hooks: [watch],
+    evals: [judge],
+    resources: [note],
+    subscriptions: [note],
+    prompts: [ask],
+    completions: [ask, note],
+);
 
 /// Greets.
 #[tool]
@@ -23,6 +31,17 @@ async fn watch() -> Outcome {
 #[eval]
 async fn judge() -> f64 {
     1.0
+}
+
+#[resource("notes://{name}")]
+async fn note(#[complete("a")] name: String) -> String {
+    name
+}
+
+/// Asks.
+#[prompt]
+async fn ask(#[complete] name: Vec<String>) -> String {
+    name.concat()
 }
 
 fn main() {}

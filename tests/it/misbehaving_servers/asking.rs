@@ -4,17 +4,27 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenon_host::services::{ClientFeatures, GrantAll, Offers, ServerRequest};
-use tenon_host::types::Error;
+use tenon_host::services::{ClientFeatures, GrantAll, Offers, Requester};
+use tenon_host::types::{
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
+};
 use tokio::sync::Notify;
 
 use super::{among, configuration, echoes};
 use crate::support::{Project, Running, eventually, text};
 
+/// What somebody was asked.
+#[derive(Debug, Clone, PartialEq)]
+enum Asked {
+    Form(FormRequest),
+    Page(UrlRequest),
+    Model(CompletionRequest),
+}
+
 /// An embedder with somebody to ask, who says no to everything but forms and pages.
 #[derive(Clone, Default)]
 struct Somebody {
-    asked: Arc<Mutex<Vec<ServerRequest>>>,
+    asked: Arc<Mutex<Vec<(Requester, Asked)>>>,
     opens_pages: bool,
 }
 
@@ -24,14 +34,29 @@ impl ClientFeatures for Somebody {
         Offers { forms: true, pages: self.opens_pages, sampling: true }
     }
 
-    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.asked.lock().unwrap().push(request);
-        Ok(json!({ "action": "accept", "content": { "name": "n" } }))
+    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+        self.note(requester, Asked::Form(form));
+        Ok(FormAnswer::Accepted([("name".to_string(), json!("n"))].into_iter().collect()))
     }
 
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.asked.lock().unwrap().push(request);
-        Err(Error::Denied("not that".into()))
+    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+        self.note(requester, Asked::Page(page));
+        Ok(UrlAnswer::Accepted)
+    }
+
+    async fn complete(
+        &self,
+        requester: &Requester,
+        request: CompletionRequest,
+    ) -> Result<Completion, Error> {
+        self.note(requester, Asked::Model(request));
+        Err(Error::denied("not that"))
+    }
+}
+
+impl Somebody {
+    fn note(&self, requester: &Requester, asked: Asked) {
+        self.asked.lock().unwrap().push((requester.clone(), asked));
     }
 }
 
@@ -67,11 +92,13 @@ async fn who_asks_is_said_and_gets_the_answer() {
     let expected = json!([{}, -32601, accepted, -32602, -1, -32601]);
     assert_eq!(answers(&platform).await, expected);
     let asked = somebody.asked.lock().unwrap().clone();
-    let [form, sample] = &asked[..] else { panic!("{asked:?}") };
-    assert_eq!((&*form.server, &*sample.server), ("asks", "asks"));
-    assert_eq!(form.params["message"], "who?");
-    assert_eq!(sample.params["maxTokens"], 5);
-    assert!(form.call_id.is_some() && form.call_id == sample.call_id);
+    let [(one, Asked::Form(form)), (other, Asked::Model(request))] = &asked[..] else {
+        panic!("{asked:?}")
+    };
+    assert_eq!((&*one.plugin, &*other.plugin), ("asks", "asks"));
+    assert_eq!(form.message, "who?");
+    assert_eq!(request.sampling.max_tokens, Some(5));
+    assert!(one.call_id.is_some() && one.call_id == other.call_id);
     platform.clone().shutdown().await;
 }
 
@@ -83,7 +110,7 @@ async fn a_server_of_the_newer_era_gets_what_it_needs_before_it_answers() {
     let said: Value =
         serde_json::from_str(&text(&platform, "modern__ask", json!({})).await).unwrap();
     assert_eq!(said, json!([{ "action": "accept", "content": { "name": "n" } }, true]));
-    assert_eq!(somebody.asked.lock().unwrap()[0].server, "modern");
+    assert_eq!(somebody.asked.lock().unwrap()[0].0.plugin, "modern");
     // Also for what it makes a task of.
     let said: Value =
         serde_json::from_str(&text(&platform, "modern__slow", json!({})).await).unwrap();
@@ -109,7 +136,7 @@ impl ClientFeatures for Thinker {
         Offers { forms: true, ..Offers::default() }
     }
 
-    async fn elicit(&self, _: ServerRequest) -> Result<Value, Error> {
+    async fn ask(&self, _: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
         struct Thought(Arc<Mutex<Option<bool>>>);
         impl Drop for Thought {
             fn drop(&mut self) {
@@ -157,16 +184,12 @@ struct Slow(Duration);
 #[async_trait]
 impl ClientFeatures for Slow {
     fn offers(&self) -> Offers {
-        Offers { forms: true, sampling: true, ..Offers::default() }
+        Offers { forms: true, ..Offers::default() }
     }
 
-    async fn elicit(&self, _: ServerRequest) -> Result<Value, Error> {
+    async fn ask(&self, _: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
         tokio::time::sleep(self.0).await;
-        Ok(json!({ "action": "accept", "content": {} }))
-    }
-
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
-        self.elicit(request).await
+        Ok(FormAnswer::Accepted(Default::default()))
     }
 }
 

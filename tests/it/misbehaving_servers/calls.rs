@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenon_host::history::{self, Query};
 use tenon_host::meta::OUTPUT_MISMATCH;
 use tenon_host::services::PinFile;
-use tenon_host::types::{Blank, CompletionReference, mcp_json};
+use tenon_host::types::{ArgumentCompletion, CompletionReference, mcp_json};
 use tenon_host::{Call, Caller};
 
 use super::{Project, among, configuration, echoes};
@@ -135,14 +135,14 @@ async fn a_server_that_completes_learns_what_was_filled_in_before_if_anything_wa
     let platform = among(&["completes"]).await;
     let asked = async |filled: &[(&str, &str)]| -> Value {
         let filled = filled.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let blank = Blank {
-            place: CompletionReference::Prompt("p".into()),
+        let blank = ArgumentCompletion {
+            reference: CompletionReference::Prompt("p".into()),
             name: "a".into(),
             value: "v".into(),
-            filled: filled.collect(),
+            others: filled.collect(),
         };
         let suggested = platform.suggest("completes", blank, &Caller::default()).await.unwrap();
-        assert!(suggested.values.len() == 1 && !suggested.more, "{suggested:?}");
+        assert!(suggested.values.len() == 1 && !suggested.has_more, "{suggested:?}");
         serde_json::from_str(&suggested.values[0]).unwrap()
     };
     let mut expected = json!({

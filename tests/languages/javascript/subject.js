@@ -3,7 +3,7 @@
 // Interfaces that the world imports are modules; those that it exports are exported under their
 // names in camel case. Options are values or `null`, and variants are `{ tag, val }`.
 
-import log from "tenon:plugin/log@0.1.0";
+import log from "tenon:plugin/log@0.2.0";
 
 const TOOLS = {
   echo: { description: "Answers with its `text`.", run: ({ text = "" }) => answer(text, false) },
@@ -39,30 +39,24 @@ function definition([name, { description }]) {
   };
 }
 
-export const plugin = {
-  async register() {
-    return {
-      identity: { name: "subject", version: "0.1.0", description: "Three tools in JavaScript." },
-      tools: Object.entries(TOOLS).map(definition),
-      hooks: [],
-      providers: [],
-      evals: [],
-      resources: false,
-      prompts: false,
-    };
+export const lifecycle = {
+  async start() {
+    return { name: "subject", version: "0.1.0", description: "Three tools in JavaScript.", extra: null };
   },
 
-  async shutdown() {},
+  async stop() {},
 };
 
-export const toolHandler = {
-  async call(name, args, context) {
-    log.write("debug", `${name} is called`, [["call", context.callId]]);
-    const tool = Object.hasOwn(TOOLS, name) ? TOOLS[name] : null;
-    // A case of `tenon:plugin/types.error`; anything else that is thrown is a trap.
-    if (!tool) throw { tag: "not-found", val: `there is no tool ${JSON.stringify(name)}` };
-    return tool.run(JSON.parse(args));
+export const tools = {
+  async listTools() {
+    return Object.entries(TOOLS).map(definition);
   },
 
-  async cancel(_callId) {},
+  async callTool(name, args, context) {
+    log.write("debug", `${name} is called`, [["call", context.callId]]);
+    const tool = Object.hasOwn(TOOLS, name) ? TOOLS[name] : null;
+    // An error of `tenon:plugin/types`; anything else that is thrown is a trap.
+    if (!tool) throw { code: "not-found", message: `there is no tool ${JSON.stringify(name)}` };
+    return tool.run(JSON.parse(args));
+  },
 };

@@ -7,13 +7,14 @@ import json
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.plugin import Identity, Registration
+from wit_world.exports.lifecycle import Identity
 from wit_world.imports import log
 from wit_world.imports.types import (
     CallContext,
     Content_Text,
     ContentBlock,
-    Error_NotFound,
+    Error,
+    ErrorCode,
     ToolAnnotations,
     ToolDefinition,
     ToolResult,
@@ -60,28 +61,20 @@ def definition(name: str) -> ToolDefinition:
 
 
 # componentize-py looks for one class for each interface that the world exports, by these names.
-class Plugin(exports.Plugin):
-    def register(self) -> Registration:
-        return Registration(
-            identity=Identity("subject", "0.1.0", "Three tools in Python."),
-            tools=[definition(name) for name in TOOLS],
-            hooks=[],
-            providers=[],
-            evals=[],
-            resources=False,
-            prompts=False,
-        )
+class Lifecycle(exports.Lifecycle):
+    def start(self) -> Identity:
+        return Identity("subject", "0.1.0", "Three tools in Python.", None)
 
-    def shutdown(self) -> None:
+    def stop(self) -> None:
         pass
 
 
-class ToolHandler(exports.ToolHandler):
-    def call(self, name: str, arguments: str, context: CallContext) -> ToolResult:
+class Tools(exports.Tools):
+    def list_tools(self) -> list[ToolDefinition]:
+        return [definition(name) for name in TOOLS]
+
+    def call_tool(self, name: str, arguments: str, context: CallContext) -> ToolResult:
         log.write(log.Level.DEBUG, f"{name} is called", [("call", context.call_id)])
         if name not in TOOLS:
-            raise Err(Error_NotFound(f"there is no tool {name!r}"))
+            raise Err(Error(ErrorCode.NOT_FOUND, f"there is no tool {name!r}", None, None))
         return TOOLS[name](**json.loads(arguments))
-
-    def cancel(self, call_id: str) -> None:
-        pass

@@ -15,13 +15,14 @@
   (core module $code
     (memory (export "memory") 1)
 
-    ;; What `register` returns does not change, so it is written down here: `ok(registration)`.
+    ;; What `start` and `list-tools` return does not change, so it is written down here.
     (data (i32.const 0x000)
       (i32 0 0)                                     ;; ok; the payload is aligned to 8
       (i32 0x200 7) (i32 0x210 5) (i32 0x220 25)    ;; identity: name, version, description
-      (i32 0x080 3)                                 ;; tools
-      (i32 0 0) (i32 0 0) (i32 0 0)                 ;; no hooks, providers and evals
-      (i8 0 0))                                     ;; resources: false; prompts: false
+      (i32 0 0 0))                                  ;; extra: none
+    (data (i32.const 0x040)
+      (i32 0 0)                                     ;; ok
+      (i32 0x080 3))                                ;; the tools, address and length
     (data (i32.const 0x080)                         ;; the first tool, 76 bytes
       (i32 0x240 4) (i32 0 0 0) (i32 0x250 24)      ;; name; title: none; description
       (i32 0x2c0 57) (i32 0 0 0)                    ;; input-schema; output-schema: none
@@ -69,18 +70,21 @@
       (memory.copy (local.get $new) (local.get $old) (local.get $old-size))
       (local.get $new))
 
-    ;; register: func() -> result<registration, error>
-    (func (export "register") (result i32) (i32.const 0x000))
+    ;; start: func() -> result<identity, error>
+    (func (export "start") (result i32) (i32.const 0x000))
 
-    ;; shutdown: func()
-    (func (export "shutdown"))
+    ;; stop: func()
+    (func (export "stop"))
 
-    ;; call: func(name: string, arguments: json, context: call-context)
+    ;; list-tools: func() -> result<list<tool-definition>, error>
+    (func (export "list-tools") (result i32) (i32.const 0x040))
+
+    ;; call-tool: func(name: string, arguments: json, context: call-context)
     ;;     -> result<tool-result, error>
     ;;
     ;; That is more than 16 plain values, so that all arguments lie at one address: the name at 0
     ;; and the arguments at 8.
-    (func (export "call") (param $params i32) (result i32)
+    (func (export "call-tool") (param $params i32) (result i32)
       (local $name i32)
       ;; All names have four bytes, and so they compare as numbers.
       (if (i32.ne (i32.load offset=4 (local.get $params)) (i32.const 4))
@@ -94,9 +98,6 @@
         (then (return (call $answer (local.get $params) (i32.const 1)))))
       (call $not-found))
 
-    ;; cancel: func(call-id: string)
-    (func (export "cancel") (param $id i32) (param $id-size i32))
-
     ;; `ok(tool-result)` with one block: the text that came in the arguments.
     (func $answer (param $params i32) (param $is-error i32) (result i32)
       (local $result i32) (local $block i32)
@@ -105,7 +106,7 @@
       (i64.store offset=8 align=4 (local.get $block)                       ;; body: text(…)
         (call $text
           (i32.load offset=8 (local.get $params)) (i32.load offset=12 (local.get $params))))
-      (local.set $result (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 48)))
+      (local.set $result (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 56)))
       (i32.store offset=8 (local.get $result) (local.get $block))          ;; content, its address
       (i32.store offset=12 (local.get $result) (i32.const 1))              ;; … and its length
       (i32.store8 offset=28 (local.get $result) (local.get $is-error))
@@ -138,14 +139,14 @@
           (i64.extend_i32_u (i32.sub (local.get $to) (local.get $start)))
           (i64.const 32))))
 
-    ;; `err(not-found(…))`
+    ;; `err(…)` with the code `not-found` and a message
     (func $not-found (result i32)
       (local $result i32)
-      (local.set $result (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 48)))
+      (local.set $result (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 56)))
       (i32.store8 (local.get $result) (i32.const 1))                       ;; err
       (i32.store8 offset=8 (local.get $result) (i32.const 1))              ;; not-found
-      (i32.store offset=16 (local.get $result) (i32.const 0x300))
-      (i32.store offset=20 (local.get $result) (i32.const 21))
+      (i32.store offset=12 (local.get $result) (i32.const 0x300))
+      (i32.store offset=16 (local.get $result) (i32.const 21))
       (local.get $result)))
 
   (core instance $core (instantiate $code))
@@ -157,24 +158,24 @@
   ;; Records and variants that leave a component need names. Those of `types` have theirs from an
   ;; import: an instance without functions, which asks nothing of the host.
 
-  (import "tenon:plugin/types@0.1.0" (instance $types
+  (import "tenon:plugin/types@0.2.0" (instance $types
     (type $text? (option string))
     (type $size? (option u64))
     (type $bool? (option bool))
     (type $texts (list string))
     (type $bytes (list u8))
 
-    (type $unavailability' (record (field "message" string) (field "retry-after" $size?)))
-    (export "unavailability" (type $unavailability (eq $unavailability')))
-    (type $error' (variant
-      (case "invalid-input" string) (case "not-found" string) (case "denied" string)
-      (case "timeout" string) (case "cancelled" string) (case "unavailable" $unavailability)
-      (case "failed" string)))
+    (type $error-code' (enum
+      "invalid-input" "not-found" "denied" "timeout" "cancelled" "unavailable" "failed"))
+    (export "error-code" (type $error-code (eq $error-code')))
+    (type $error' (record
+      (field "code" $error-code) (field "message" string) (field "retry-after" $size?)
+      (field "data" $text?)))
     (export "error" (type $error (eq $error')))
 
     (type $call-context' (record
       (field "call-id" string) (field "agent-id" $text?) (field "session-id" $text?)
-      (field "traceparent" $text?) (field "deadline" $size?)))
+      (field "traceparent" $text?) (field "time-left" $size?) (field "extra" $text?)))
     (export "call-context" (type $call-context (eq $call-context')))
 
     (type $media' (record (field "data" $bytes) (field "mime-type" string)))
@@ -210,21 +211,13 @@
     (type $tool-result' (record
       (field "content" $blocks) (field "structured" $text?) (field "is-error" bool)
       (field "extra" $text?)))
-    (export "tool-result" (type $tool-result (eq $tool-result')))
-
-    (type $hook-point' (variant
-      (case "before-plan") (case "after-plan") (case "before-execute") (case "after-execute")
-      (case "before-evaluate") (case "after-evaluate") (case "on-learning") (case "on-pattern")
-      (case "message-received") (case "message-sending") (case "before-tool-call")
-      (case "after-tool-call") (case "custom" string)))
-    (export "hook-point" (type $hook-point (eq $hook-point')))))
+    (export "tool-result" (type $tool-result (eq $tool-result')))))
 
   (type $json string)
   (alias export $types "error" (type $error))
   (alias export $types "call-context" (type $call-context))
   (alias export $types "tool-definition" (type $tool-definition))
   (alias export $types "tool-result" (type $tool-result))
-  (alias export $types "hook-point" (type $hook-point))
 
   ;; ---- The exports -----------------------------------------------------------------------------
   ;;
@@ -234,44 +227,34 @@
   ;;
   ;; An interface is an instance of its functions, of its own types and of those that it uses.
 
-  (type $identity
-    (record (field "name" string) (field "version" string) (field "description" string)))
-  (type $provider (record (field "name" string) (field "description" string)))
-  (type $eval (record
-    (field "name" string) (field "description" string) (field "options-schema" (option string))))
-  (type $registration (record
-    (field "identity" $identity) (field "tools" (list $tool-definition))
-    (field "hooks" (list $hook-point)) (field "providers" (list $provider))
-    (field "evals" (list $eval)) (field "resources" bool) (field "prompts" bool)))
+  (type $identity (record
+    (field "name" string) (field "version" string) (field "description" string)
+    (field "extra" (option string))))
 
-  (func $register (result (result $registration (error $error)))
-    (canon lift (core func $core "register") (memory $memory)))
-  (func $shutdown
-    (canon lift (core func $core "shutdown")))
-  (instance $plugin
+  (func $start (result (result $identity (error $error)))
+    (canon lift (core func $core "start") (memory $memory)))
+  (func $stop
+    (canon lift (core func $core "stop")))
+  (instance $lifecycle
     (export "json" (type $json))
     (export "error" (type $error))
-    (export "hook-point" (type $hook-point))
-    (export "tool-definition" (type $tool-definition))
     (export "identity" (type $identity))
-    (export "provider-definition" (type $provider))
-    (export "eval-definition" (type $eval))
-    (export "registration" (type $registration))
-    (export "register" (func $register))
-    (export "shutdown" (func $shutdown)))
-  (export "tenon:plugin/plugin@0.1.0" (instance $plugin))
+    (export "start" (func $start))
+    (export "stop" (func $stop)))
+  (export "tenon:plugin/lifecycle@0.2.0" (instance $lifecycle))
 
-  (func $call
+  (func $list-tools (result (result (list $tool-definition) (error $error)))
+    (canon lift (core func $core "list-tools") (memory $memory)))
+  (func $call-tool
     (param "name" string) (param "arguments" string) (param "context" $call-context)
     (result (result $tool-result (error $error)))
-    (canon lift (core func $core "call") (memory $memory) (realloc $realloc)))
-  (func $cancel (param "call-id" string)
-    (canon lift (core func $core "cancel") (memory $memory) (realloc $realloc)))
-  (instance $tool-handler
+    (canon lift (core func $core "call-tool") (memory $memory) (realloc $realloc)))
+  (instance $tools
     (export "json" (type $json))
     (export "error" (type $error))
     (export "call-context" (type $call-context))
+    (export "tool-definition" (type $tool-definition))
     (export "tool-result" (type $tool-result))
-    (export "call" (func $call))
-    (export "cancel" (func $cancel)))
-  (export "tenon:plugin/tool-handler@0.1.0" (instance $tool-handler)))
+    (export "list-tools" (func $list-tools))
+    (export "call-tool" (func $call-tool)))
+  (export "tenon:plugin/tools@0.2.0" (instance $tools)))

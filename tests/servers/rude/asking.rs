@@ -60,6 +60,8 @@ pub(crate) const HABITS: &[Habit] = &[
                     tell("notifications/progress", progress);
                     let form = json!({ "message": said, "requestedSchema": { "type": "object" } });
                     ask("elicitation/create", form);
+                    let page = json!({ "mode": "url", "elicitationId": said, "url": said, "message": said });
+                    ask("elicitation/create", page);
                     let content = json!({ "type": "text", "text": said });
                     let messages = json!([{ "role": "user", "content": content }]);
                     let sample = json!({ "messages": messages, "maxTokens": 5 });

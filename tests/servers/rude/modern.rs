@@ -134,7 +134,11 @@ fn modern(mut habit: impl FnMut(&Value) -> bool) {
                 needs(&message, "elicitation/create", form);
             }
             ("tools/call", Some("sample")) => {
-                needs(&message, "sampling/createMessage", json!({ "maxTokens": 1 }));
+                needs(
+                    &message,
+                    "sampling/createMessage",
+                    json!({ "messages": [], "maxTokens": 1 }),
+                );
             }
             ("tools/call", Some("slow")) => answer(&message, task("working", json!({}))),
             ("tasks/get", _) => answer(&message, standing(told.as_ref())),

@@ -97,6 +97,27 @@ contexts! {
         /// Whom it is for.
         recipient: String,
     }
+    /// `before-completion`: a language model is about to be asked. Handlers may change the request, but for its model;
+    /// the other members say which model it is.
+    BeforeCompletion {
+        /// The model, as its plugin names it.
+        model: String,
+        /// The plugin that provides it.
+        plugin: String,
+        /// The request: an object with `messages`, and `tools` and limits where it has any.
+        request: Map<String, Value>,
+    }
+    /// `after-completion`: a language model has answered. Handlers may change the parts of the answer.
+    AfterCompletion {
+        /// The model, as its plugin names it.
+        model: String,
+        /// The plugin that provides it.
+        plugin: String,
+        /// The request.
+        request: Map<String, Value>,
+        /// The answer: an object with `parts`, and with how it ended and what it took.
+        completion: Map<String, Value>,
+    }
     /// `before-tool-call`: a tool is about to be called. Handlers may change the arguments; the
     /// other members say which call it is.
     BeforeToolCall {

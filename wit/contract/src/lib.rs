@@ -21,37 +21,46 @@ macro_rules! files {
 pub const CANONICAL: &[File] = files!(
     "../wit/",
     [
+        "cancellation.wit",
         "completions.wit",
         "config.wit",
-        "eval-handler.wit",
-        "hook-handler.wit",
+        "evals.wit",
+        "hooks.wit",
+        "host-tools.wit",
         "inference.wit",
+        "lifecycle.wit",
         "log.wit",
-        "mcp-host.wit",
+        "memory.wit",
+        "messaging.wit",
         "model.wit",
         "notify.wit",
-        "plugin.wit",
         "prompts.wit",
-        "provider-handler.wit",
         "provider-stream.wit",
+        "providers.wit",
         "resources.wit",
         "secrets.wit",
-        "services.wit",
-        "stdio-child.wit",
         "subscriptions.wit",
-        "tool-handler.wit",
         "tools.wit",
         "types.wit",
+        "user.wit",
         "worlds.wit",
     ]
 );
 
-/// The interfaces that only async code can use: plugins import async functions of them, or they have streams.
-const ASYNC_INTERFACES: [&str; 6] =
-    ["inference", "mcp-host", "provider-stream", "services", "stdio-child", "tools"];
+/// The package that the bridges to MCP servers have besides, which is private to each release of a host.
+const BRIDGE: &[File] = files!("../bridge/", ["mcp-server.wit", "stdio-child.wit", "worlds.wit"]);
+
+/// `wasi:keyvalue`, which plugins import to keep state.
+pub const KEYVALUE: File = ("keyvalue.wit", include_str!("../keyvalue/keyvalue.wit"));
+
+/// The interfaces with async functions that plugins import.
+const IMPORTED: [&str; 5] = ["host-tools", "inference", "memory", "messaging", "user"];
+
+/// The interfaces that only async code can use: those with streams.
+const ASYNC_INTERFACES: [&str; 1] = ["provider-stream"];
 
 /// The worlds that need one of these.
-const ASYNC_WORLDS: [&str; 3] = ["mcp-bridge", "mcp-server", "streaming-provider"];
+const ASYNC_WORLDS: [&str; 1] = ["streaming-provider"];
 
 /// Returns the sync edition of the package, for languages whose tools know neither `async func` nor streams: the
 /// names and texts of its files.
@@ -64,20 +73,36 @@ pub fn sync_edition() -> impl Iterator<Item = (&'static str, String)> {
         };
         let blocks = text.trim_end().split("\n\n").filter(has_no_async_world);
         let text = blocks.collect::<Vec<_>>().join("\n\n");
-        (*name, format!("{}\n", text.replace("async func(", "func(")))
+        (*name, format!("{}\n", without_async(&text)))
     })
+}
+
+/// Returns the package for languages whose tools export `async func` and import none: what plugins import is that of
+/// the sync edition. The names and texts of its files.
+pub fn sync_imports() -> impl Iterator<Item = (&'static str, String)> {
+    CANONICAL.iter().map(|(name, text)| {
+        let is_imported = IMPORTED.iter().any(|of| *name == format!("{of}.wit"));
+        (*name, if is_imported { without_async(text) } else { text.to_string() })
+    })
+}
+
+fn without_async(text: &str) -> String {
+    text.replace("async func(", "func(")
 }
 
 /// What the package says of its interfaces, by their names without a version: the first sentence.
 pub fn sentences() -> BTreeMap<String, String> {
-    let (resolve, package) = resolve();
-    let package = &resolve.packages[package];
-    let sentences = package.interfaces.iter().filter_map(|(name, id)| {
-        let docs = resolve.interfaces[*id].docs.contents.as_deref()?;
-        let interface = format!("{}:{}/{name}", package.name.namespace, package.name.name);
-        Some((interface, first_sentence(docs)))
-    });
-    sentences.collect()
+    let (mut resolve, package) = resolve();
+    let bridge = push(&mut resolve, BRIDGE.iter().copied());
+    let mut sentences = BTreeMap::new();
+    for package in [package, bridge].map(|package| &resolve.packages[package]) {
+        for (name, id) in &package.interfaces {
+            let docs = resolve.interfaces[*id].docs.contents.as_deref();
+            let interface = format!("{}:{}/{name}", package.name.namespace, package.name.name);
+            sentences.extend(docs.map(|docs| (interface, first_sentence(docs))));
+        }
+    }
+    sentences
 }
 
 /// The version of the package.
@@ -99,15 +124,23 @@ fn resolve() -> (Resolve, PackageId) {
 pub fn parse<T: Into<String>>(
     files: impl IntoIterator<Item = (&'static str, T)>,
 ) -> (Resolve, PackageId) {
+    let mut resolve = Resolve::default();
+    let package = push(&mut resolve, files);
+    (resolve, package)
+}
+
+/// Parses a package which refers to none but those that are there.
+fn push<T: Into<String>>(
+    resolve: &mut Resolve,
+    files: impl IntoIterator<Item = (&'static str, T)>,
+) -> PackageId {
     let mut sources = SourceMap::new();
     for (name, text) in files {
         sources.push_str(name, text);
     }
-    let mut resolve = Resolve::default();
     let group = sources.parse().map_err(|(_, error)| error.to_string());
     let group = group.expect("the contract, which is part of this program, is WIT");
-    let package = resolve.push_group(group).expect("it refers to no other package");
-    (resolve, package)
+    resolve.push_group(group).expect("it refers to no other package")
 }
 
 /// The first sentence of a text, in one line.
@@ -137,10 +170,10 @@ mod tests {
     fn interfaces_have_a_sentence() {
         let sentences = sentences();
         assert_eq!(
-            sentences["tenon:plugin/tool-handler"],
+            sentences["tenon:plugin/tools"],
             "Tools: functions that a model or a program calls by name with JSON."
         );
         assert_eq!(sentences["tenon:plugin/log"], "A plugin's words for the operator.");
-        assert_eq!(sentences.len(), CANONICAL.len() - 1);
+        assert_eq!(sentences.len(), CANONICAL.len() - 1 + BRIDGE.len() - 1);
     }
 }

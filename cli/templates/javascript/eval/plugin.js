@@ -17,25 +17,21 @@ const CONCISE = {
   }),
 };
 
-export const plugin = {
-  async register() {
-    return {
-      identity: { name: "{{name}}", version: "0.1.0", description: "{{description}}." },
-      tools: [],
-      hooks: [],
-      providers: [],
-      evals: [CONCISE],
-      resources: false,
-      prompts: false,
-    };
+export const lifecycle = {
+  async start() {
+    return { name: "{{name}}", version: "0.1.0", description: "{{description}}.", extra: null };
   },
 
-  async shutdown() {},
+  async stop() {},
 };
 
-export const evalHandler = {
+export const evals = {
+  async listEvals() {
+    return [CONCISE];
+  },
+
   async evaluate(strategy, subject, options, _context) {
-    if (strategy !== CONCISE.name) throw { tag: "not-found", val: `there is no strategy ${strategy}` };
+    if (strategy !== CONCISE.name) throw { code: "not-found", message: `there is no strategy ${strategy}` };
     // The host has checked the options against the schema.
     const { score, reason } = concise(JSON.parse(subject).output, JSON.parse(options));
     const verdict = score === 1 ? "pass" : "fail";

@@ -9,24 +9,20 @@ import { repeat } from "./logic.js";
 
 const MODEL = "parrot";
 
-export const plugin = {
-  async register() {
-    return {
-      identity: { name: "{{name}}", version: "0.1.0", description: "{{description}}." },
-      tools: [],
-      hooks: [],
-      providers: [{ name: "{{name}}", description: "Repeats what it is told" }],
-      evals: [],
-      resources: false,
-      prompts: false,
-    };
+export const lifecycle = {
+  async start() {
+    return { name: "{{name}}", version: "0.1.0", description: "{{description}}.", extra: null };
   },
 
-  async shutdown() {},
+  async stop() {},
 };
 
-export const providerHandler = {
-  async models() {
+export const providers = {
+  async listProviders() {
+    return [{ name: "{{name}}", description: "Repeats what it is told" }];
+  },
+
+  async listModels() {
     return [
       {
         id: MODEL,
@@ -40,9 +36,9 @@ export const providerHandler = {
   },
 
   async complete({ model, messages }, _context) {
-    if (model !== MODEL) throw { tag: "not-found", val: `there is no model ${model}` };
+    if (model !== MODEL) throw { code: "not-found", message: `there is no model ${model}` };
     const told = messages.findLast(({ role }) => role === "user");
-    if (!told) throw { tag: "invalid-input", val: "the request has no user message" };
+    if (!told) throw { code: "invalid-input", message: "the request has no user message" };
     const texts = told.parts.filter(({ tag }) => tag === "text").map(({ val }) => val);
     const { text, words } = repeat(texts);
     return {

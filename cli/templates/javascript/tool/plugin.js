@@ -27,25 +27,21 @@ function answer(text, isError = false) {
   return { content: [{ body: { tag: "text", val: text }, extra: null }], structured: null, isError, extra: null };
 }
 
-export const plugin = {
-  async register() {
-    return {
-      identity: { name: "{{name}}", version: "0.1.0", description: "{{description}}." },
-      tools: [GREET],
-      hooks: [],
-      providers: [],
-      evals: [],
-      resources: false,
-      prompts: false,
-    };
+export const lifecycle = {
+  async start() {
+    return { name: "{{name}}", version: "0.1.0", description: "{{description}}.", extra: null };
   },
 
-  async shutdown() {},
+  async stop() {},
 };
 
-export const toolHandler = {
-  async call(name, args, _context) {
-    if (name !== GREET.name) throw { tag: "not-found", val: `there is no tool ${name}` };
+export const tools = {
+  async listTools() {
+    return [GREET];
+  },
+
+  async callTool(name, args, _context) {
+    if (name !== GREET.name) throw { code: "not-found", message: `there is no tool ${name}` };
     try {
       // The host has checked the arguments against the schema.
       return answer(greet(JSON.parse(args)));
@@ -55,6 +51,4 @@ export const toolHandler = {
       throw wrong;
     }
   },
-
-  async cancel(_callId) {},
 };

@@ -10,9 +10,9 @@ import json
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.eval_handler import Evaluation, Finding, Verdict
-from wit_world.exports.plugin import EvalDefinition, Identity, Registration
-from wit_world.imports.types import CallContext, Error_NotFound
+from wit_world.exports.evals import EvalDefinition, Evaluation, Finding, Verdict
+from wit_world.exports.lifecycle import Identity
+from wit_world.imports.types import CallContext, Error, ErrorCode
 
 import logic
 
@@ -31,28 +31,27 @@ CONCISE = EvalDefinition(
 )
 
 
-class Plugin(exports.Plugin):
-    def register(self) -> Registration:
-        return Registration(
-            identity=Identity("{{name}}", "0.1.0", "{{description}}."),
-            tools=[],
-            hooks=[],
-            providers=[],
-            evals=[CONCISE],
-            resources=False,
-            prompts=False,
-        )
+def error(code: ErrorCode, message: str) -> Err:
+    return Err(Error(code, message, retry_after=None, data=None))
 
-    def shutdown(self) -> None:
+
+class Lifecycle(exports.Lifecycle):
+    def start(self) -> Identity:
+        return Identity("{{name}}", "0.1.0", "{{description}}.", None)
+
+    def stop(self) -> None:
         pass
 
 
-class EvalHandler(exports.EvalHandler):
+class Evals(exports.Evals):
+    def list_evals(self) -> list[EvalDefinition]:
+        return [CONCISE]
+
     def evaluate(
         self, strategy: str, subject: str, options: str, context: CallContext
     ) -> Evaluation:
         if strategy != CONCISE.name:
-            raise Err(Error_NotFound(f"there is no strategy {strategy!r}"))
+            raise error(ErrorCode.NOT_FOUND, f"there is no strategy {strategy!r}")
         # The host has checked the options against the schema.
         score, reason = logic.concise(json.loads(subject).get("output"), **json.loads(options))
         verdict = Verdict.PASS if score == 1 else Verdict.FAIL

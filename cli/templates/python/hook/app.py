@@ -10,35 +10,41 @@ import json
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.hook_handler import Event, Outcome, Outcome_Continue, Outcome_Replace
-from wit_world.exports.plugin import Identity, Registration
+from wit_world.exports.hooks import (
+    HookEvent,
+    HookMode,
+    HookOutcome,
+    HookOutcome_Continue,
+    HookOutcome_Replace,
+    HookRegistration,
+)
+from wit_world.exports.lifecycle import Identity
 from wit_world.imports import config
-from wit_world.imports.types import Error_NotFound, HookPoint_MessageSending
+from wit_world.imports.types import CallContext, Error, ErrorCode
 
 import logic
 
 
-class Plugin(exports.Plugin):
-    def register(self) -> Registration:
-        return Registration(
-            identity=Identity("{{name}}", "0.1.0", "{{description}}."),
-            tools=[],
-            hooks=[HookPoint_MessageSending()],
-            providers=[],
-            evals=[],
-            resources=False,
-            prompts=False,
-        )
+def error(code: ErrorCode, message: str) -> Err:
+    return Err(Error(code, message, retry_after=None, data=None))
 
-    def shutdown(self) -> None:
+
+class Lifecycle(exports.Lifecycle):
+    def start(self) -> Identity:
+        return Identity("{{name}}", "0.1.0", "{{description}}.", None)
+
+    def stop(self) -> None:
         pass
 
 
-class HookHandler(exports.HookHandler):
-    def handle(self, event: Event) -> Outcome:
-        if not isinstance(event.point, HookPoint_MessageSending):
-            raise Err(Error_NotFound("this point is not handled"))
+class Hooks(exports.Hooks):
+    def list_hooks(self) -> list[HookRegistration]:
+        return [HookRegistration("message-sending", HookMode.ENFORCE, priority=0)]
+
+    def handle_event(self, event: HookEvent, context: CallContext) -> HookOutcome:
+        if event.point != "message-sending":
+            raise error(ErrorCode.NOT_FOUND, "this point is not handled")
         setting = config.get("signature")
         signature = json.loads(setting) if setting is not None else "Sent with {{name}}"
-        context = logic.sign(json.loads(event.context), signature)
-        return Outcome_Continue() if context is None else Outcome_Replace(json.dumps(context))
+        signed = logic.sign(json.loads(event.event_context), signature)
+        return HookOutcome_Continue() if signed is None else HookOutcome_Replace(json.dumps(signed))

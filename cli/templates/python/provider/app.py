@@ -8,7 +8,8 @@ This is the glue: what the host asks, in the types of the contract. What the plu
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.plugin import Identity, ProviderDefinition, Registration
+from wit_world.exports.lifecycle import Identity
+from wit_world.exports.providers import ProviderDefinition
 from wit_world.imports.model import (
     Completion,
     CompletionRequest,
@@ -20,31 +21,30 @@ from wit_world.imports.model import (
     StopReason_EndTurn,
     TokenUsage,
 )
-from wit_world.imports.types import CallContext, Error_InvalidInput, Error_NotFound
+from wit_world.imports.types import CallContext, Error, ErrorCode
 
 import logic
 
 MODEL = "parrot"
 
 
-class Plugin(exports.Plugin):
-    def register(self) -> Registration:
-        return Registration(
-            identity=Identity("{{name}}", "0.1.0", "{{description}}."),
-            tools=[],
-            hooks=[],
-            providers=[ProviderDefinition("{{name}}", "Repeats what it is told")],
-            evals=[],
-            resources=False,
-            prompts=False,
-        )
+def error(code: ErrorCode, message: str) -> Err:
+    return Err(Error(code, message, retry_after=None, data=None))
 
-    def shutdown(self) -> None:
+
+class Lifecycle(exports.Lifecycle):
+    def start(self) -> Identity:
+        return Identity("{{name}}", "0.1.0", "{{description}}.", None)
+
+    def stop(self) -> None:
         pass
 
 
-class ProviderHandler(exports.ProviderHandler):
-    def models(self) -> list[ModelInfo]:
+class Providers(exports.Providers):
+    def list_providers(self) -> list[ProviderDefinition]:
+        return [ProviderDefinition("{{name}}", "Repeats what it is told")]
+
+    def list_models(self) -> list[ModelInfo]:
         return [
             ModelInfo(
                 id=MODEL,
@@ -58,10 +58,10 @@ class ProviderHandler(exports.ProviderHandler):
 
     def complete(self, request: CompletionRequest, context: CallContext) -> Completion:
         if request.model != MODEL:
-            raise Err(Error_NotFound(f"there is no model {request.model!r}"))
+            raise error(ErrorCode.NOT_FOUND, f"there is no model {request.model!r}")
         told = [message.parts for message in request.messages if message.role == Role.USER]
         if not told:
-            raise Err(Error_InvalidInput("the request has no user message"))
+            raise error(ErrorCode.INVALID_INPUT, "the request has no user message")
         texts = [part.value for part in told[-1] if isinstance(part, Part_Text)]
         text, words = logic.repeat(texts)
         summary = CompletionSummary(

@@ -10,12 +10,13 @@ import json
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.plugin import Identity, Registration
+from wit_world.exports.lifecycle import Identity
 from wit_world.imports.types import (
     CallContext,
     Content_Text,
     ContentBlock,
-    Error_NotFound,
+    Error,
+    ErrorCode,
     ToolAnnotations,
     ToolDefinition,
     ToolResult,
@@ -42,37 +43,33 @@ GREET = ToolDefinition(
 )
 
 
+def error(code: ErrorCode, message: str) -> Err:
+    return Err(Error(code, message, retry_after=None, data=None))
+
+
 def answer(text: str, is_error: bool = False) -> ToolResult:
     block = ContentBlock(body=Content_Text(text), extra=None)
     return ToolResult(content=[block], structured=None, is_error=is_error, extra=None)
 
 
-class Plugin(exports.Plugin):
-    def register(self) -> Registration:
-        return Registration(
-            identity=Identity("{{name}}", "0.1.0", "{{description}}."),
-            tools=[GREET],
-            hooks=[],
-            providers=[],
-            evals=[],
-            resources=False,
-            prompts=False,
-        )
+class Lifecycle(exports.Lifecycle):
+    def start(self) -> Identity:
+        return Identity("{{name}}", "0.1.0", "{{description}}.", None)
 
-    def shutdown(self) -> None:
+    def stop(self) -> None:
         pass
 
 
-class ToolHandler(exports.ToolHandler):
-    def call(self, name: str, arguments: str, context: CallContext) -> ToolResult:
+class Tools(exports.Tools):
+    def list_tools(self) -> list[ToolDefinition]:
+        return [GREET]
+
+    def call_tool(self, name: str, arguments: str, context: CallContext) -> ToolResult:
         if name != GREET.name:
-            raise Err(Error_NotFound(f"there is no tool {name!r}"))
+            raise error(ErrorCode.NOT_FOUND, f"there is no tool {name!r}")
         try:
             # The host has checked the arguments against the schema.
             return answer(logic.greet(**json.loads(arguments)))
         except ValueError as wrong:
             # The model reads this, and may do better. Any other exception is a trap.
             return answer(str(wrong), is_error=True)
-
-    def cancel(self, call_id: str) -> None:
-        pass

@@ -19,20 +19,19 @@ pub async fn sign(mut context: MessageSending) -> Result<Outcome<MessageSending>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_sdk::hook::HookPoint;
     use tenon_sdk::json;
     use tenon_sdk::testing::Host;
 
     #[test]
     fn a_message_is_signed() {
         let host = Host::new().config(json!({ "signature": "Yours, Ada" }));
-        let outcome = host.handle::<sign>(HookPoint::MessageSending, json!({ "message": "Hi" }));
+        let outcome = host.handle::<sign>("message-sending", json!({ "message": "Hi" }));
         assert_eq!(outcome.unwrap(), Outcome::Replace(json!({ "message": "Hi\nYours, Ada" })));
     }
 
     #[test]
     fn what_is_no_message_is_left_alone() {
-        let outcome = Host::new().handle::<sign>(HookPoint::MessageSending, json!({}));
+        let outcome = Host::new().handle::<sign>("message-sending", json!({}));
         assert_eq!(outcome.unwrap(), Outcome::Continue);
     }
 }

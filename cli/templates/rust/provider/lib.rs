@@ -30,10 +30,10 @@ impl Provider for Parrot {
 
     async fn complete(request: CompletionRequest, _: Context) -> Result<Completion> {
         if request.model != MODEL {
-            return Err(Error::NotFound(format!("there is no model \"{}\"", request.model)).into());
+            return Err(Error::not_found(format!("there is no model \"{}\"", request.model)).into());
         }
         let told = last_words(&request)
-            .ok_or_else(|| Error::InvalidInput("the request has no user message".into()))?;
+            .ok_or_else(|| Error::invalid_input("the request has no user message"))?;
         let words = told.split_whitespace().count() as u64;
         Ok(Completion {
             parts: vec![Part::Text(told)],
@@ -60,6 +60,7 @@ fn last_words(request: &CompletionRequest) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_sdk::ErrorCode;
     use tenon_sdk::testing::Host;
 
     #[test]
@@ -73,6 +74,6 @@ mod tests {
     fn other_models_do_not_exist() {
         let request = CompletionRequest::new("raven", "Nevermore");
         let error = Host::new().complete::<Parrot>(request).unwrap_err();
-        assert!(matches!(error, Error::NotFound(_)));
+        assert_eq!(error.code, ErrorCode::NotFound);
     }
 }

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::{Event, Head};
-use crate::bindings::tenon::plugin::stdio_child::{self, ExitStatus};
+use crate::bindings::tenon::bridge::stdio_child::{self, ExitStatus};
 use crate::bindings::tenon::plugin::types::Error;
-use crate::{connection, convert};
+use crate::connection;
 
 pub(crate) use stdio_child::{now, set_timer};
 pub(crate) use wit_bindgen::spawn_local as spawn;
@@ -84,7 +84,7 @@ pub(crate) fn flush() {
         spawn(async {
             while let Some(written) = write_next().await {
                 if let Err(error) = written {
-                    connection::lost(&convert::message(&error));
+                    connection::lost(&error.message);
                 }
             }
             with(|outbox| outbox.writing = false);

@@ -21,7 +21,7 @@ use wasip3::clocks::monotonic_clock;
 pub(crate) use wit_bindgen::spawn_local as spawn;
 
 use super::{Event, Head};
-use crate::bindings::tenon::plugin::types::{Error, Unavailability};
+use crate::bindings::tenon::plugin::types::Error;
 
 /// A message on its way to the server.
 struct Message {
@@ -145,12 +145,11 @@ pub(crate) fn set_timer(at: u64) {
 
 /// Begins anew: no session, nothing agreed on.
 pub(crate) async fn start() -> Result<(), Error> {
-    let invalid =
-        |reason| Error::Unavailable(Unavailability { message: reason, retry_after: None });
+    let invalid = |reason| Error::unavailable(reason);
     let connection = with(|state| {
         state.end();
         let remote = crate::configuration::Configuration::read().http;
-        let url = http_client::parse(&remote.url).map_err(|error| invalid(words(&error)))?;
+        let url = http_client::parse(&remote.url).map_err(|error| invalid(error.message))?;
         state.target = Some(url);
         state.transport = Some(remote.transport);
         state.remote = remote;
@@ -687,7 +686,7 @@ async fn get(last: Option<&str>) -> Result<Response, tenon_sdk::Error> {
         state.target.clone().map(|url| (url, headers))
     });
     let Some((url, headers)) = prepared else {
-        return Err(tenon_sdk::Error::Failed("there is no connection".into()));
+        return Err(tenon_sdk::Error::failed("there is no connection"));
     };
     http_client::send(Request { method: Method::Get, url, headers, body: None, patience: None })
         .await
@@ -728,7 +727,7 @@ async fn listen(connection: u64) {
 
 /// Opens the one stream of the transport of 2024-11-05, whose first event says where messages go.
 async fn old_stream(connection: u64) -> Result<(), String> {
-    let response = get(None).await.map_err(|error| words(&error))?;
+    let response = get(None).await.map_err(|error| error.message)?;
     let media_type = response.headers.media_type();
     if response.status != 200 || media_type.as_deref() != Some("text/event-stream") {
         return Err(format!("the server answered with HTTP {}", response.status));
@@ -764,26 +763,12 @@ async fn old_stream(connection: u64) -> Result<(), String> {
 
 /// An error of the host's as one of the client.
 fn of_contract(error: tenon_sdk::Error) -> mcp_client::Error {
-    use tenon_sdk::Error as E;
-    match error {
-        E::Timeout(_) => mcp_client::Error::Timeout,
-        E::Unavailable(unavailability) => mcp_client::Error::Unavailable {
-            message: unavailability.message,
-            retry_after: unavailability.retry_after,
+    match error.code {
+        tenon_sdk::ErrorCode::Timeout => mcp_client::Error::Timeout,
+        tenon_sdk::ErrorCode::Unavailable => mcp_client::Error::Unavailable {
+            message: error.message,
+            retry_after: error.retry_after,
         },
-        other => mcp_client::Error::Protocol(words(&other)),
-    }
-}
-
-fn words(error: &tenon_sdk::Error) -> String {
-    use tenon_sdk::Error as E;
-    match error {
-        E::InvalidInput(message)
-        | E::NotFound(message)
-        | E::Denied(message)
-        | E::Timeout(message)
-        | E::Cancelled(message)
-        | E::Failed(message) => message.clone(),
-        E::Unavailable(unavailability) => unavailability.message.clone(),
+        _ => mcp_client::Error::Protocol(error.message),
     }
 }

@@ -1,9 +1,8 @@
 use super::*;
-use tenon_sdk::Unavailability;
 
 fn assembler() -> Assembler {
     let mut request = CompletionRequest::new("asked", "");
-    request.limits.stop = vec!["END".into()];
+    request.sampling.stop_sequences = vec!["END".into()];
     Assembler::new(Endpoint { name: "https://ai.test".into(), key: None }, &request, "c7")
 }
 
@@ -77,7 +76,7 @@ fn check(chunks: &[Value], parts: &[Part], stop: StopReason) {
 }
 
 fn failed(chunks: &[Value], expected: &str) {
-    assert_eq!(take(chunks), Err(Error::Failed(expected.into())), "{chunks:?}");
+    assert_eq!(take(chunks), Err(Error::failed(expected)), "{chunks:?}");
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn why_it_ended() {
     one(hi(), "weird", &[text("hi")], StopReason::Other("weird".into()));
     one(json!({"refusal": "no"}), "stop", &[text("no")], StopReason::Refusal);
     let stopped = |stop: Value| json!({"choices": [{"message": hi(), "finish_reason": "stop", "stop_reason": stop}]});
-    check(&[stopped(json!("END"))], &[text("hi")], StopReason::StopText);
+    check(&[stopped(json!("END"))], &[text("hi")], StopReason::StopSequence);
     check(&[stopped(json!("other"))], &[text("hi")], StopReason::EndTurn);
     check(&[stopped(json!(128009))], &[text("hi")], StopReason::EndTurn);
 }
@@ -295,14 +294,14 @@ fn what_is_no_answer_is_told() {
     failed(&[json!({"choices": "none"})], "https://ai.test: the answer has no choices");
     failed(&[json!(7)], "https://ai.test: the answer has another form than a chat completion");
     let error = assembler().take(b"<html>").unwrap_err();
-    assert_eq!(error, Error::Failed("https://ai.test: the answer is no valid JSON".into()));
+    assert_eq!(error, Error::failed("https://ai.test: the answer is no valid JSON"));
 }
 
 #[test]
 fn errors_in_the_place_of_an_answer_are_told() {
     let busy = || {
-        let message = "https://ai.test reports an error: busy".into();
-        Error::Unavailable(Unavailability { message, retry_after: None })
+        let message = "https://ai.test reports an error: busy";
+        Error::unavailable(message)
     };
     let error = json!({"message": "busy", "code": 503});
     assert_eq!(take(&[json!({"error": error})]), Err(busy()));
@@ -312,7 +311,7 @@ fn errors_in_the_place_of_an_answer_are_told() {
     assert_eq!(take(&[choice]), Err(busy()));
     assert_eq!(assembler().take_error(&error.to_string()), busy());
     assert_eq!(assembler().take_error(&json!({"error": error}).to_string()), busy());
-    let plain = Error::Failed("https://ai.test reports an error: oh no".into());
+    let plain = Error::failed("https://ai.test reports an error: oh no");
     assert_eq!(assembler().take_error("oh no"), plain);
 }
 
@@ -323,7 +322,7 @@ fn answers_are_bounded() {
     assert!(assembler.take(piece.as_bytes()).is_ok());
     assert!(assembler.take(piece.as_bytes()).is_ok());
     let error = assembler.take(chunk(json!({"content": "x"})).to_string().as_bytes());
-    assert_eq!(error, Err(Error::Failed("https://ai.test: the answer is too long".into())));
+    assert_eq!(error, Err(Error::failed("https://ai.test: the answer is too long")));
 
     let many: Vec<Value> =
         (0..=MOST_CALLS).map(|i| json!({"index": i, "function": {"name": "x"}})).collect();

@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 use tenon_sdk::provider::{
-    ModelTool, Reasoning, ResourceContents, ResourceLink, Sampling, ToolCall,
+    ModelTool, Reasoning, ResourceContents, ResourceLink, SamplingOptions, ToolCall,
 };
 
 fn request(messages: Vec<Message>) -> CompletionRequest {
@@ -30,7 +30,7 @@ fn call(id: &str, arguments: &str) -> Part {
 
 fn answered(id: &str, content: Vec<Content>, is_error: bool) -> Part {
     let content = content.into_iter().map(|body| ContentBlock { body, extra: None }).collect();
-    Part::ToolAnswer(ToolAnswer { id: id.into(), content, is_error })
+    Part::ToolCallResult(ToolCallResult { id: id.into(), content, is_error })
 }
 
 fn add(schema: &str) -> ModelTool {
@@ -52,7 +52,7 @@ fn check(messages: Vec<Message>, expected: Value) {
 
 fn refused(request: &CompletionRequest, expected: &str) {
     let error = write(request, &local(), false).unwrap_err();
-    assert_eq!(error, Error::InvalidInput(expected.into()));
+    assert_eq!(error, Error::invalid_input(expected));
 }
 
 #[test]
@@ -217,11 +217,11 @@ fn the_members_of_a_schema_keep_their_order() {
 #[test]
 fn limits_and_settings() {
     let request = CompletionRequest {
-        limits: Sampling {
+        sampling: SamplingOptions {
             max_tokens: Some(5),
             temperature: Some(0.5),
             top_p: Some(1.0),
-            stop: vec!["END".into()],
+            stop_sequences: vec!["END".into()],
             seed: Some(7),
         },
         extra: Some(r#"{"reasoning_effort": "low", "provider": {"order": ["a"]}}"#.into()),
@@ -299,7 +299,7 @@ fn what_cannot_be_said_is_refused() {
         "the response schema is no valid JSON: EOF while parsing an object at line 1 column 1",
     );
     refused(
-        &with(|request| request.limits.temperature = Some(f64::NAN)),
+        &with(|request| request.sampling.temperature = Some(f64::NAN)),
         "temperature is no number",
     );
     refused(
@@ -318,5 +318,5 @@ fn what_cannot_be_said_is_refused() {
 fn a_model_that_the_operator_has_not_named_is_not_found() {
     let settings: Settings = serde_json::from_str(r#"{"models": ["a"]}"#).unwrap();
     let error = write(&hello(), &settings, false).unwrap_err();
-    assert_eq!(error, Error::NotFound("no model \"m\"".into()));
+    assert_eq!(error, Error::not_found("no model \"m\""));
 }

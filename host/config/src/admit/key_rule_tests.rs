@@ -119,7 +119,7 @@ impl Home {
     fn world(&self, project: &str, user: &str) -> MergedConfigs {
         let project = with_entries(
             project,
-            "\"own.rhai\", { path = \"q.rhai\", capabilities = { services = [\"send-message\"] } }",
+            "\"own.rhai\", { path = \"q.rhai\", capabilities = { messaging = [\"*\"] } }",
             "{ name = \"p\", command = \"true\" }",
         );
         let user = with_entries(
@@ -307,6 +307,11 @@ fn trials() -> Vec<KeyRuleCase> {
         simple("limits.transfer_mib", &["90", "2"], Own, |w, of| -(w.limits(of).transfer as i64)),
         simple("limits.download_mib", &["90", "2"], Own, |w, of| -(w.limits(of).download as i64)),
         simple("limits.output_kib", &["9000", "2"], Own, |w, of| -(w.limits(of).output as i64)),
+        simple("limits.sessions", &["300", "2"], Own, |w, of| -(w.limits(of).sessions as i64)),
+        simple("limits.session_idle", &["\"50m\"", "\"3m\""], Own, |w, of| {
+            -millis(w.limits(of).session_idle)
+        }),
+        simple("limits.state_mib", &["90", "2"], Own, |w, of| -(w.limits(of).state as i64)),
         simple("limits.host_calls", &["9000", "2"], Own, |w, of| -(w.limits(of).host_calls as i64)),
         simple("limits.log_rate", &["900", "2"], Own, |w, of| -i64::from(w.limits(of).log_rate)),
         simple("discovery.max_depth", &["9", "2"], Own, |w, of| {

@@ -4,8 +4,10 @@ use crate::discover::{Sources, discover};
 use crate::host_environment::HostEnvironment;
 use crate::manifest::RegistrationPermissions;
 use crate::policy::Profile;
+use crate::skills::SkillFiles;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a project's file finds.
 fn found(text: &str, file: &Path) -> Vec<Candidate> {
@@ -57,6 +59,7 @@ fn what_requests_something_is_admitted_with_what_was_approved_and_not_without() 
         plugin: "a".into(),
         requests: texts("environment", &["X", "Y"]),
         command: None,
+        skills: Vec::new(),
     };
     assert_eq!(why(&candidate, &Rules::default()), Some(not_approved.clone()));
     assert_eq!(why(&candidate, &said(Approval::Undecided)), Some(not_approved));
@@ -118,12 +121,18 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     let file = PathBuf::from("tenon.lock");
     let bound = |code: Digest, manifest: Digest| Candidate {
         manifest: Some(Digest::of("manifest")),
-        lock_entry: Some(LockEntry::Bound { file: file.clone(), code, manifest }),
+        lock_entry: Some(LockEntry::Bound { file: file.clone(), code, manifest, skills: None }),
         ..candidate.clone()
     };
     let refused = |what, expected, found| {
         let (origin, file) = (Origin::Config, file.clone());
-        Some(Refusal::NotAsLocked { origin, file, what, expected, found: Some(found) })
+        Some(Refusal::NotAsLocked {
+            origin,
+            file,
+            what,
+            expected: Some(expected),
+            found: Some(found),
+        })
     };
     let check = |candidate: Candidate, expected: Option<Refusal>| {
         let contents = Contents::read(std::slice::from_ref(&candidate));
@@ -144,6 +153,56 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     let refusal = why(&no_manifest, &Rules::default()).expect("it is refused");
     let found = format!("expected {}, found none", manifest.named());
     assert_eq!(refusal.to_string(), format!("its manifest does not match tenon.lock: {found}"));
+}
+
+/// A plugin with a skill that says this.
+fn with_skill(candidate: Candidate, text: &str) -> Candidate {
+    let mut files = SkillFiles::default();
+    let text = format!("---\nname: review\ndescription: x\n---\n{text}");
+    files.insert("review/SKILL.md".into(), text.into()).unwrap();
+    let skills = files.skills(Path::new("")).unwrap().map(Arc::new);
+    Candidate { skills, ..candidate }
+}
+
+#[test]
+fn skills_are_approved_like_a_request() {
+    let candidate = with_skill(component(""), "1");
+    let refusal = why(&candidate, &Rules::default()).expect("it is refused");
+    assert_eq!(refusal.to_string(), "it carries skills (review), which is not approved");
+    assert!(refusal.awaits_approval());
+    assert_eq!(why(&candidate, &said(BTreeMap::new().into())), None);
+    let request = candidate.request_approval().0;
+    assert_eq!(request.skills, candidate.skills);
+    // Of a server they are none of the code, and nobody could have approved them with its project.
+    let server = Candidate { is_command_approved: true, ..with_skill(server(), "1") };
+    assert!(why(&server, &Rules::default()).is_some());
+}
+
+#[test]
+fn skills_have_to_be_what_a_lock_file_says() {
+    let manifest = Digest::of("manifest");
+    let bound = |candidate: Candidate, skills: Option<Digest>| {
+        let (file, code) = (PathBuf::from("tenon.lock"), Digest::of("code"));
+        let lock_entry = Some(LockEntry::Bound { file, code, manifest, skills });
+        Candidate { manifest: Some(manifest), lock_entry, ..candidate }
+    };
+    let with = |text: &str| with_skill(component(""), text);
+    let digest = |candidate: &Candidate| candidate.skills.as_ref().map(|skills| skills.digest());
+    let (one, other) = (digest(&with("1")), digest(&with("2")));
+    let check = |candidate: Candidate, expected: Option<&str>| {
+        let refusal = Rules::default().not_as_locked(&candidate);
+        assert_eq!(refusal.map(|refusal| refusal.to_string()).as_deref(), expected);
+    };
+    check(bound(component(""), None), None);
+    check(bound(with("1"), one), None);
+    let said = |expected: Option<Digest>, found: Option<Digest>| {
+        let [expected, found] = [expected, found]
+            .map(|digest| digest.map_or("none".to_string(), |digest| digest.named()));
+        format!("its skills do not match tenon.lock: expected {expected}, found {found}")
+    };
+    check(bound(with("1"), other), Some(&said(other, one)));
+    check(bound(with("1"), None), Some(&said(None, one)));
+    check(bound(component(""), one), Some(&said(one, None)));
 }
 
 #[test]
@@ -181,7 +240,8 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
     let locked = rules("policy.locked = true");
     assert!(matches!(why(&component(""), &locked), Some(Refusal::Policy { .. })));
     let manifest = Digest::of("manifest");
-    let lock_entry = LockEntry::Bound { file: "tenon.lock".into(), code: manifest, manifest };
+    let lock_entry =
+        LockEntry::Bound { file: "tenon.lock".into(), code: manifest, manifest, skills: None };
     let bound =
         Candidate { lock_entry: Some(lock_entry), manifest: Some(manifest), ..component("") };
     assert_eq!(why(&bound, &locked), None);
@@ -308,7 +368,7 @@ fn a_refusal_says_why_and_what_to_do() {
     for (origin, user) in [(Origin::Workspace, ""), (Origin::User, " --user")] {
         let (file, what) = ("tenon.lock".into(), "code");
         let refusal =
-            Refusal::NotAsLocked { origin, file, what, expected: one, found: Some(other) };
+            Refusal::NotAsLocked { origin, file, what, expected: Some(one), found: Some(other) };
         let (one, other) = (one.named(), other.named());
         check(
             refusal,
@@ -330,17 +390,20 @@ fn a_refusal_says_why_and_what_to_do() {
         "install or set what is missing",
     );
     let approve = "`tenon approve a` shows it and asks; other hosts have an approver";
-    for (command, requests, wants) in [
-        (Some("runs `x`"), BTreeMap::new(), "it runs `x`"),
-        (None, texts("environment", &["X"]), "it requests `environment = [\"X\"]`"),
+    for (command, requests, skills, wants) in [
+        (Some("runs `x`"), BTreeMap::new(), &[][..], "it runs `x`"),
+        (None, texts("environment", &["X"]), &[], "it requests `environment = [\"X\"]`"),
+        (None, BTreeMap::new(), &["a", "b"], "it carries skills (a, b)"),
         (
             Some("runs `x`"),
             texts("environment", &["X"]),
-            "it runs `x` and requests `environment = [\"X\"]`",
+            &["a"],
+            "it runs `x` and requests `environment = [\"X\"]` and carries skills (a)",
         ),
     ] {
         let command = command.map(Into::into);
-        let refusal = Refusal::NotApproved { plugin: "a".into(), requests, command };
+        let skills = skills.iter().map(ToString::to_string).collect();
+        let refusal = Refusal::NotApproved { plugin: "a".into(), requests, command, skills };
         check(refusal, &format!("{wants}, which is not approved"), approve);
     }
     let changes = vec![ApprovalChange::Component, ApprovalChange::Manifest];

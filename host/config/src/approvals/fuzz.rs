@@ -16,6 +16,9 @@ pub fn approval_file(text: &str) {
 }
 
 fn check(approved: &ApprovalEntry) {
+    // What a plugin's skills were is known by their digest alone, and no files are made for it.
+    let without = &ApprovalEntry { skills: None, ..approved.clone() };
+    let (of_skills, approved) = (approved, without);
     let same = ApprovalRequest {
         plugin: approved.plugin.clone(),
         kind: PluginKind::Wasm,
@@ -27,8 +30,10 @@ fn check(approved: &ApprovalEntry) {
         command: approved.command.clone(),
         component: approved.component.clone(),
         manifest: approved.manifest.clone(),
+        skills: None,
     };
     assert_eq!(approved.changes(&same), []);
+    assert_eq!(of_skills.changes(&same).is_empty(), of_skills.skills.is_none());
     let others = [
         ApprovalRequest { component: other(&same.component), ..same.clone() },
         ApprovalRequest { manifest: other(&same.manifest), ..same.clone() },

@@ -216,6 +216,9 @@ pub enum InstanceMode {
     Fresh,
     /// All calls share one live instance, many of them in flight at a time.
     Shared,
+    /// The calls of each session share one live instance, which ends with the session. A call of no session has
+    /// an instance of its own.
+    Session,
 }
 
 /// The kinds of places that plugins come from, the first that has an id wins.

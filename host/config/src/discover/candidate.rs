@@ -22,6 +22,8 @@ use crate::lock::LockEntry;
 use crate::manifest::RegistrationPermissions;
 use crate::pins::{PinMode, PinnedServer};
 use crate::secret::{Redactor, Secret, SecretValues};
+use crate::skills::{Skill, Skills};
+use crate::tool_hooks::ToolHook;
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]
@@ -31,8 +33,8 @@ pub struct Candidate {
     /// The name that its id is made of, where it has no manifest.
     pub name: Option<String>,
     pub(crate) origin: Origin,
-    /// Whether no project has a say in it: a component or script of its user's, whose hooks may guard
-    /// against what a project does, or a server of its user's that one of these may call.
+    /// Whether no project has a say in it: a plugin of its user's that may handle hooks, and so guard against what
+    /// a project does, or a server of its user's that one of these may call.
     pub is_shielded: bool,
     /// The rank of its place among all places.
     pub rank: usize,
@@ -50,6 +52,8 @@ pub struct Candidate {
     pub source: Source,
     /// Its manifest, where it has one.
     pub manifest: Option<Digest>,
+    /// The skills that it carries.
+    pub skills: Option<Arc<Skills>>,
     /// What it requests of each capability.
     pub requests: GrantSet,
     /// What some of that means, for those who approve.
@@ -149,6 +153,8 @@ pub struct Server {
     pub supervision: Supervision,
     /// How it is spoken to.
     pub options: ServerOptions,
+    /// The hook points that its tools handle.
+    pub hooks: Vec<ToolHook>,
 }
 
 /// What is asked of an MCP server, and of the bridge to it.
@@ -226,6 +232,14 @@ impl Candidate {
     /// The plugin's kind.
     pub fn kind(&self) -> PluginKind {
         self.source.kind()
+    }
+
+    /// Whether it may handle hooks: a component or script may, a server where its manifest maps hook points to tools.
+    pub fn may_handle_hooks(&self) -> bool {
+        match &self.source {
+            Source::Mcp(server) => !server.hooks.is_empty(),
+            _ => true,
+        }
     }
 
     /// The kind of place that it was found in.
@@ -370,10 +384,26 @@ impl Candidate {
         self.requests.texts()
     }
 
-    /// Whether somebody has to approve it: it requests something, or a file that comes with a
-    /// project has it start a program or turn to somebody.
+    /// The skills that it carries.
+    pub fn skills(&self) -> &[Skill] {
+        self.skills.as_ref().map_or(&[], |skills| skills.all())
+    }
+
+    /// The names of the skills that it carries.
+    pub fn skill_names(&self) -> impl Iterator<Item = &str> {
+        self.skills().iter().map(|skill| skill.name.as_str())
+    }
+
+    /// Whether somebody has to approve it: it requests something, it carries skills, on which agents act outside
+    /// of its sandbox, or a file that comes with a project has it start a program or turn to somebody.
     pub fn needs_approval(&self) -> bool {
-        !self.requests.is_empty() || self.command.is_some() && !self.is_command_approved
+        self.approves_content() || self.command.is_some() && !self.is_command_approved
+    }
+
+    /// Whether what is loaded has to be what somebody approved: not for a server that only a file of a project
+    /// names.
+    pub fn approves_content(&self) -> bool {
+        !self.requests.is_empty() || self.skills.is_some()
     }
 
     /// How its server is started or reached, where a file that comes with a project says so; the user's secrets
@@ -452,6 +482,7 @@ impl Candidate {
             command: self.command.clone(),
             component: content.map(|digest| digest.to_string()),
             manifest: self.manifest.map(|digest| digest.to_string()),
+            skills: self.skills.clone(),
         };
         (request, content)
     }
@@ -481,6 +512,7 @@ impl Candidate {
             rules: _,
             // What it says is in the others.
             manifest: _,
+            skills,
             // What follows from the others, and from the user.
             warnings: _,
             grants: _,
@@ -499,6 +531,7 @@ impl Candidate {
             lock_entry,
         } = self;
         let place = (id, origin, is_shielded, named_in, folder);
+        let skills = skills.as_ref().map(|skills| skills.digest());
         let about = (version, description, api_version);
         let requests = requests.texts();
         let trusted = (trusted, programs.as_ref().map(|programs| programs.files()));
@@ -506,7 +539,7 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, context, settings, admission_facts, lock_entry, trusted)
+                (limits, context, settings, admission_facts, lock_entry, trusted, skills)
             )
         )
     }

@@ -4,14 +4,15 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::admission_facts::{AdmissionFacts, file_of};
 use super::search_locations::{EDITOR, LocationKind as Found, SearchLocation};
 use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
 use super::{
-    Candidate, Discovery, Origin, PluginKind, Program, Remote, ServerLocation, Source, Sources,
-    UserSettingKeys, plugin_mcp_json,
+    Candidate, Discovery, Origin, PluginKind, Program, Remote, Server, ServerLocation, Source,
+    Sources, UserSettingKeys, plugin_mcp_json,
 };
 use crate::approval::ServerParameters;
 use crate::config::{
@@ -25,9 +26,10 @@ use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
-use crate::lock::LockIndex;
+use crate::lock::{LockEntry, LockIndex};
 use crate::manifest::{self, Manifest, PluginRuntime};
 use crate::secret::SecretValues;
+use crate::skills::{SkillFiles, Skills};
 
 /// Reads what is in one place.
 pub(super) struct CandidateReader<'a> {
@@ -276,6 +278,7 @@ impl CandidateReader<'_> {
             description: None,
             api_version: None,
             manifest: None,
+            skills: None,
             warnings: Vec::new(),
             requests,
             command,
@@ -448,6 +451,7 @@ impl CandidateReader<'_> {
             capabilities: _,
             requires,
             permissions,
+            hooks,
             limits,
             context,
             settings,
@@ -476,7 +480,7 @@ impl CandidateReader<'_> {
                     if let Some((path, digest)) = meant.env_file.clone() {
                         self.note_read(path, digest);
                     }
-                    let source = Source::Mcp(meant.server.clone().into());
+                    let source = Source::Mcp(Box::new(Server { hooks, ..meant.server.clone() }));
                     server = Some((entry, meant));
                     Ok(source)
                 }),
@@ -493,10 +497,35 @@ impl CandidateReader<'_> {
                 return self.report_of(&id, Diagnostic::of(&id, error).file(path.display()));
             }
         };
+        let skills = match SkillFiles::read(folder).and_then(|files| files.skills(folder)) {
+            Ok(skills) => skills,
+            Err(error) => {
+                return self
+                    .report_of(&id, Diagnostic::of(&id, chain(&error)).file(path.display()));
+            }
+        };
+        // Under another id it is still the plugin that was installed in its folder.
+        let own = folder.file_name().and_then(|name| name.to_str());
+        let lock_entry =
+            lock_index.and_then(|lock_index| lock_index.of(&id).or_else(|| lock_index.of(own?)));
+        let is_bound = matches!(lock_entry, Some(LockEntry::Bound { .. }));
+        let of_skills: Vec<_> = skills.iter().flat_map(Skills::paths).collect();
+        for (path, digest) in &of_skills {
+            match is_bound {
+                // The lock file has them, and whoever trusts that may have them put back.
+                true => drop(self.discovery.deciding.insert(path.clone())),
+                false => self.note_read(path.clone(), *digest),
+            }
+            path.ancestors()
+                .skip(1)
+                .take_while(|above| *above != folder)
+                .for_each(|above| self.discovery.look_in(above));
+        }
         // A program elsewhere is named by its absolute path.
         let file = file_of(&source)
             .filter(|file| source.kind() != PluginKind::Mcp || file.starts_with(folder));
-        let files: Vec<&Path> = [Some(&*path), file].into_iter().flatten().collect();
+        let own = [Some(&*path), file].into_iter().flatten();
+        let files: Vec<&Path> = own.chain(of_skills.iter().map(|(path, _)| &**path)).collect();
         if let Some(folder) = file.and_then(Path::parent) {
             self.discovery.look_in(folder);
         }
@@ -517,10 +546,6 @@ impl CandidateReader<'_> {
         if let Some(timeout) = entry.timeout {
             limits.wall = timeout.min(self.config().most_of(&id).wall);
         }
-        // Under another id it is still the plugin that was installed in its folder.
-        let own = folder.file_name().and_then(|name| name.to_str());
-        let lock_entry =
-            lock_index.and_then(|lock_index| lock_index.of(&id).or_else(|| lock_index.of(own?)));
         self.discovery.candidates.push(Candidate {
             id,
             name: None,
@@ -535,6 +560,7 @@ impl CandidateReader<'_> {
             secrets,
             source,
             manifest: Some(digest),
+            skills: skills.map(Arc::new),
             warnings: Vec::new(),
             requests,
             command,

@@ -369,10 +369,13 @@ impl Discovery {
             let shielded = self.candidates.iter().filter(|candidate| candidate.is_shielded);
             let disabled = shielded.filter(|guard| config.leaves_out(&guard.id));
             let warnings = disabled.map(|guard| {
-                let problem = match guard.kind() {
-                    PluginKind::Mcp => {
+                let problem = match (guard.kind(), guard.may_handle_hooks()) {
+                    (PluginKind::Mcp, false) => {
                         "a project cannot leave out a server that a component or script of its user \
                          may call"
+                    }
+                    (PluginKind::Mcp, true) => {
+                        "a project cannot leave out a server of its user that handles hooks"
                     }
                     _ => "a project cannot leave out a component or script of its user",
                 };
@@ -494,7 +497,7 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
     }
     let of_user = |candidate: &&mut Candidate| !candidate.origin.is_of_project();
     let (servers, guards): (Vec<_>, Vec<_>) = { candidates.iter_mut().filter(of_user) }
-        .partition(|candidate| candidate.kind() == PluginKind::Mcp);
+        .partition(|candidate| !candidate.may_handle_hooks());
     let style = OriginSettings::of(configs, Origin::User).names.style;
     for server in servers {
         let namespace = RegistrationPermissions::namespace(server.permissions.as_ref(), &server.id);

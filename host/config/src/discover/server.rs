@@ -135,6 +135,7 @@ impl CandidateReader<'_> {
                 ..self.config().supervision.clone()
             },
             options: options(entry, context, at.folder)?,
+            hooks: Vec::new(),
         })
     }
 

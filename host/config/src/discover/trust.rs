@@ -25,6 +25,7 @@ use crate::json_file::{JsonStore, StoreError};
 use crate::manifest::FILE_NAME as MANIFEST;
 use crate::pins::PinMode;
 use crate::secret::{MASK, is_secret_name};
+use crate::skills;
 
 /// Files and folders that make a folder a project: whatever else discovery reads is named by these.
 const MARKS: [&str; 5] =
@@ -139,7 +140,7 @@ fn shown_path(folder: &Path) -> String {
 pub struct ProjectContent {
     /// Files whose text says what is started, and all else but code.
     files: BTreeMap<String, String>,
-    /// Manifests of components and scripts.
+    /// Manifests of components and scripts, and files of skills.
     manifests: BTreeMap<String, String>,
     /// Files of the project that servers start, or are given by their arguments.
     programs: BTreeMap<String, String>,
@@ -157,13 +158,17 @@ impl ProjectContent {
         let candidates = discovery.candidates.iter();
         let found = candidates.map(|found| (found.kind(), found.named_in()));
         let left_out = discovery.left_out.iter().map(|left| (left.kind, left.named_in.as_path()));
+        let is_manifest = |path: &Path| path.file_name().is_some_and(|name| name == MANIFEST);
+        let with_manifest: Vec<_> =
+            found.chain(left_out).filter(|(_, path)| is_manifest(path)).collect();
         let is_code = |kind| matches!(kind, PluginKind::Wasm | PluginKind::Rhai);
-        let of_code = found.chain(left_out).filter(|(kind, _)| is_code(*kind));
-        let is_manifest = |path: &&Path| path.file_name().is_some_and(|name| name == MANIFEST);
-        let manifests: BTreeSet<&Path> =
-            of_code.map(|(_, path)| path).filter(is_manifest).collect();
+        let of_code = with_manifest.iter().filter(|(kind, _)| is_code(*kind));
+        let manifests: BTreeSet<&Path> = of_code.map(|(_, path)| *path).collect();
+        let folders = with_manifest.iter().filter_map(|(_, path)| path.parent());
+        let of_skills: BTreeSet<PathBuf> = folders.map(|path| path.join(skills::FOLDER)).collect();
+        let is_of_skill = |path: &Path| path.ancestors().any(|above| of_skills.contains(above));
         for (path, digest) in &discovery.read {
-            let files = match manifests.contains(path.as_path()) {
+            let files = match manifests.contains(path.as_path()) || is_of_skill(path) {
                 true => &mut content.manifests,
                 false => &mut content.files,
             };

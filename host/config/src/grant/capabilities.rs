@@ -11,15 +11,29 @@ pub const NETWORK: &str = "network";
 pub const ENVIRONMENT: &str = "environment";
 /// Values that the host keeps.
 pub const SECRETS: &str = "secrets";
-/// What the host does for people.
-pub const SERVICES: &str = "services";
+/// Messages that the host sends, to channels.
+pub const MESSAGING: &str = "messaging";
+/// What the host remembers.
+pub const MEMORY: &str = "memory";
 /// Other plugins' tools.
 pub const TOOLS: &str = "tools";
 /// Language models.
 pub const PROVIDERS: &str = "providers";
 
-/// The services that there are, and who gets a message.
-const SERVICE_NAMES: &[&str] = &["send-message", "send-message:*", "search-memory"];
+/// What the plugin keeps between calls, by its scope.
+pub const STATE: &str = "state";
+
+/// The scopes of what a plugin keeps, the narrowest first.
+pub const STATE_SCOPES: &[&str] = &["session", "project", "user"];
+
+/// Questions to the user.
+pub const USER: &str = "user";
+
+/// How the user can be asked.
+const USER_USES: &[&str] = &["ask", "ask-url"];
+
+/// What can be done with the host's memory.
+const MEMORY_USES: &[&str] = &["search"];
 
 /// The packages of WASI that every plugin gets, but for clocks.
 const WASI: &[&str] = &["wasi:io", "wasi:random", "wasi:cli", "wasi:filesystem", "wasi:sockets"];
@@ -38,6 +52,9 @@ pub struct Capability {
     pub through: &'static [&'static str],
     /// Who gets it.
     pub availability: Eligibility,
+    /// Whether bridges to MCP servers get it without a request: what any server may ask its client for. The client says
+    /// what it offers.
+    pub is_to_bridges: bool,
     /// Whether this host can lend it on this system.
     is_available: bool,
 }
@@ -78,6 +95,7 @@ pub static CAPABILITIES: &[Capability] = &[
         imports: &["tenon:plugin/log"],
         through: &[],
         availability: Eligibility::All,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -85,6 +103,7 @@ pub static CAPABILITIES: &[Capability] = &[
         imports: &["tenon:plugin/config"],
         through: &[],
         availability: Eligibility::All,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -92,6 +111,7 @@ pub static CAPABILITIES: &[Capability] = &[
         imports: &["tenon:plugin/notify"],
         through: &[],
         availability: Eligibility::All,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -99,6 +119,7 @@ pub static CAPABILITIES: &[Capability] = &[
         imports: CLOCKS,
         through: &[],
         availability: Eligibility::PluginsAndRemoteBridge,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -106,30 +127,67 @@ pub static CAPABILITIES: &[Capability] = &[
         imports: WASI,
         through: &[],
         availability: Eligibility::Plugins,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
         name: "stdio-child",
-        imports: &["tenon:plugin/stdio-child"],
+        imports: &["tenon:bridge/stdio-child"],
         through: &[],
         availability: Eligibility::StdioBridge,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
-        name: "mcp-host",
-        imports: &["tenon:plugin/mcp-host"],
+        name: "mcp-server",
+        imports: &["tenon:bridge/mcp-server"],
         through: &[],
         availability: Eligibility::Bridges,
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
-        name: SERVICES,
-        imports: &["tenon:plugin/services"],
+        name: MESSAGING,
+        imports: &["tenon:plugin/messaging"],
         through: &[],
         availability: Eligibility::OnRequest {
-            values: ValueKind::Among(SERVICE_NAMES),
-            line: r#"services = ["send-message"]"#,
+            values: ValueKind::Patterns,
+            line: r#"messaging = ["*"]"#,
         },
+        is_to_bridges: false,
+        is_available: true,
+    },
+    Capability {
+        name: MEMORY,
+        imports: &["tenon:plugin/memory"],
+        through: &[],
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Among(MEMORY_USES),
+            line: r#"memory = ["search"]"#,
+        },
+        is_to_bridges: false,
+        is_available: true,
+    },
+    Capability {
+        name: USER,
+        imports: &["tenon:plugin/user"],
+        through: &[],
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Among(USER_USES),
+            line: r#"user = ["ask"]"#,
+        },
+        is_to_bridges: true,
+        is_available: true,
+    },
+    Capability {
+        name: STATE,
+        imports: &["wasi:keyvalue"],
+        through: &[],
+        availability: Eligibility::OnRequest {
+            values: ValueKind::Among(STATE_SCOPES),
+            line: r#"state = ["project"]"#,
+        },
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -140,16 +198,18 @@ pub static CAPABILITIES: &[Capability] = &[
             values: ValueKind::Patterns,
             line: r#"providers = ["*"]"#,
         },
+        is_to_bridges: true,
         is_available: true,
     },
     Capability {
         name: TOOLS,
-        imports: &["tenon:plugin/tools"],
+        imports: &["tenon:plugin/host-tools"],
         through: &[],
         availability: Eligibility::OnRequest {
             values: ValueKind::Patterns,
             line: r#"tools = ["*"]"#,
         },
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -160,6 +220,7 @@ pub static CAPABILITIES: &[Capability] = &[
             values: ValueKind::Paths,
             line: r#"filesystem = ["read:~/notes/**"]"#,
         },
+        is_to_bridges: false,
         is_available: cfg!(unix),
     },
     Capability {
@@ -170,6 +231,7 @@ pub static CAPABILITIES: &[Capability] = &[
             values: ValueKind::Urls,
             line: r#"network = ["https://api.example.com/*"]"#,
         },
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -180,6 +242,7 @@ pub static CAPABILITIES: &[Capability] = &[
             values: ValueKind::Names,
             line: r#"environment = ["LANG"]"#,
         },
+        is_to_bridges: false,
         is_available: true,
     },
     Capability {
@@ -190,6 +253,7 @@ pub static CAPABILITIES: &[Capability] = &[
             values: ValueKind::Names,
             line: r#"secrets = ["api-key"]"#,
         },
+        is_to_bridges: false,
         is_available: true,
     },
 ];

@@ -16,7 +16,10 @@ use tenon_types::name::nearest;
 use tenon_types::text::fits;
 
 pub use capabilities::{CAPABILITIES, Capability, Eligibility};
-pub use capabilities::{ENVIRONMENT, FILESYSTEM, NETWORK, PROVIDERS, SECRETS, SERVICES, TOOLS};
+pub use capabilities::{
+    ENVIRONMENT, FILESYSTEM, MEMORY, MESSAGING, NETWORK, PROVIDERS, SECRETS, STATE, STATE_SCOPES,
+    TOOLS, USER,
+};
 pub use file_rules::{FileRules, PathPosition};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{Model, path_glob};
@@ -456,7 +459,7 @@ mod tests {
     fn only_what_was_requested_and_approved_is_granted() {
         let requested = set(&[
             ("tools", &["a__*", "b__x", "d__*"]),
-            ("services", &["send-message"]),
+            ("messaging", &["ops"]),
             ("environment", &["LANG", "TZ"]),
         ]);
         let approved = set(&[
@@ -473,9 +476,9 @@ mod tests {
         check("tools", "d__xy", true);
         check("tools", "d__y", false);
         check("tools", "c__a", false);
-        check("services", "send-message", false);
+        check("messaging", "ops", false);
         check("providers", "x", false);
-        assert!(grants.has("tools") && !grants.has("providers") && !grants.has("services"));
+        assert!(grants.has("tools") && !grants.has("providers") && !grants.has("messaging"));
         assert_eq!(grants.names("environment").collect::<Vec<_>>(), ["LANG"]);
     }
 
@@ -493,18 +496,8 @@ mod tests {
         );
         check("environment", "*", "`environment = [\"*\"]`: it is not a name");
         check("tools", "", "`tools = [\"\"]`: it is not a name");
-        check(
-            "services",
-            "send-mesage",
-            "`services = [\"send-mesage\"]`: unknown name; did you mean \
-             `send-message`?",
-        );
-        check(
-            "services",
-            "x",
-            "`services = [\"x\"]`: unknown name; known are `send-message`, \
-             `search-memory`",
-        );
+        check("memory", "serch", "`memory = [\"serch\"]`: unknown name; did you mean `search`?");
+        check("memory", "x", "`memory = [\"x\"]`: unknown name; known are `search`");
         check("filesystem", "read:", "`filesystem = [\"read:\"]`: no path after `read:`");
         check(
             "filesystem",
@@ -519,10 +512,11 @@ mod tests {
     }
 
     #[test]
-    fn services_are_requested_by_their_names_or_patterns_of_them() {
-        for value in ["send-message", "send-message:ops", "send-*", "*", "search-memory"] {
-            set(&[("services", &[value])]);
+    fn channels_are_requested_by_their_names_or_patterns_of_them() {
+        for value in ["ops", "team-*", "*"] {
+            set(&[("messaging", &[value])]);
         }
+        ["search", "*"].iter().for_each(|value| drop(set(&[("memory", &[value])])));
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
         capabilities,
         requires,
         permissions,
+        hooks: _,
         limits,
         context,
         settings,

@@ -3,10 +3,11 @@
 //! Who adds a member to one of them gets an error here.
 
 use std::time::Duration;
+use tenon_types::{FormAnswer, HookPoint, Json, UrlAnswer};
 
 use super::{
-    completions, eval_handler, hook_handler, lifecycle, log, model, prompts, resources, services,
-    types,
+    completions, evals, hooks, lifecycle, log, memory, messaging, model, prompts, providers,
+    resources, types, user,
 };
 
 /// A value as the type of the other side.
@@ -26,7 +27,7 @@ macro_rules! same {
     )*};
 }
 
-same!((), bool, f64, u32, u64, String, (String, String), Vec<u8>);
+same!((), bool, f64, i32, u32, u64, String, (String, String), Vec<u8>);
 
 impl<A: Convert<B>, B> Convert<Option<B>> for Option<A> {
     fn convert(self) -> Option<B> {
@@ -97,7 +98,6 @@ macro_rules! cases {
 }
 
 records! {
-    types::Unavailability = Unavailability { message, retry_after };
     types::ContentBlock = ContentBlock { body, extra };
     types::Media = Media { data, mime_type };
     types::ResourceLink = ResourceLink { uri, name, title, description, mime_type, size };
@@ -107,31 +107,28 @@ records! {
     };
     types::ToolAnnotations = ToolAnnotations { read_only, destructive, idempotent, open_world };
     types::ToolResult = ToolResult { content, structured, is_error, extra };
-    lifecycle::Registration = Registration {
-        identity, tools, hooks, providers, evals, resources, prompts,
-    };
-    lifecycle::Identity = Identity { name, version, description };
-    lifecycle::ProviderDefinition = ProviderDefinition { name, description };
-    lifecycle::EvalDefinition = EvalDefinition { name, description, options_schema };
+    lifecycle::Identity = Identity { name, version, description, extra };
+    providers::ProviderDefinition = ProviderDefinition { name, description };
+    evals::EvalDefinition = EvalDefinition { name, description, options_schema };
     model::ModelInfo = ModelInfo {
         id, provider, title, context_window, max_output_tokens, features,
     };
     model::CompletionRequest = CompletionRequest {
-        model, messages, tools, tool_choice, limits, response_schema, extra,
+        model, messages, tools, tool_choice, sampling, response_schema, extra,
     };
     model::Message = Message { role, parts };
     model::Reasoning = Reasoning { text, signature };
     model::ToolCall = ToolCall { id, name, arguments };
-    model::ToolAnswer = ToolAnswer { id, content, is_error };
+    model::ToolCallResult = ToolCallResult { id, content, is_error };
     model::ModelTool = ModelTool { name, description, input_schema };
-    model::Sampling = Sampling { max_tokens, temperature, top_p, stop, seed };
+    model::SamplingOptions = SamplingOptions { max_tokens, temperature, top_p, stop_sequences, seed };
     model::Completion = Completion { parts, summary };
     model::CompletionSummary = CompletionSummary { model, stop_reason, usage, extra };
     model::TokenUsage = TokenUsage { input, output, cached_input, reasoning };
     model::ToolCallStart = ToolCallStart { index, id, name };
     model::ToolCallArguments = ToolCallArguments { index, fragment };
-    services::OutgoingMessage = OutgoingMessage { channel, text, extra };
-    services::Memory = Memory { text, score, source };
+    messaging::OutgoingMessage = OutgoingMessage { channel, text, extra };
+    memory::MemoryEntry = Memory { text, score, source };
     resources::ResourcePage = ResourcePage { resources, next };
     resources::ListedResource = ListedResource { link, extra };
     resources::TemplatePage = TemplatePage { templates, next };
@@ -143,58 +140,52 @@ records! {
     prompts::PromptArgument = PromptArgument { name, title, description, required, extra };
     prompts::Prompt = Prompt { description, messages, extra };
     prompts::PromptMessage = PromptMessage { role, content, extra };
-    completions::Blank = Blank { place, name, value, filled };
-    completions::Suggestions = Suggestions { values, total, more, extra };
-    eval_handler::Evaluation = Evaluation { score, verdict, findings, extra };
-    eval_handler::Finding = Finding { criterion, verdict, score, reason };
-    hook_handler::Event = HookEvent { point, context, call };
+    completions::ArgumentCompletion = ArgumentCompletion { reference, name, value, others };
+    completions::Suggestions = Suggestions { values, total, has_more, extra };
+    evals::Evaluation = Evaluation { score, verdict, findings, extra };
+    evals::Finding = Finding { criterion, verdict, score, reason };
 }
 
 cases! {
-    types::Error = Error {
-        InvalidInput(value), NotFound(value), Denied(value), Timeout(value), Cancelled(value),
-        Unavailable(value), Failed(value),
+    types::ErrorCode = ErrorCode {
+        InvalidInput, NotFound, Denied, Timeout, Cancelled, Unavailable, Failed,
     };
     types::Content = Content {
         Text(value), Image(value), Audio(value), ResourceLink(value), Resource(value),
         Other(value),
     };
     types::ResourceBody = ResourceBody { Text(value), Blob(value) };
-    types::HookPoint = HookPoint {
-        BeforePlan, AfterPlan, BeforeExecute, AfterExecute, BeforeEvaluate, AfterEvaluate,
-        OnLearning, OnPattern, MessageReceived, MessageSending, BeforeToolCall, AfterToolCall,
-        Custom(value),
-    };
     model::Role = Role { System, User, Assistant, Tool };
     model::Part = Part {
         Text(value), Image(value), Audio(value), Reasoning(value), ToolCall(value),
-        ToolAnswer(value), Other(value),
+        ToolCallResult(value), Other(value),
     };
     model::ToolChoice = ToolChoice { Auto, None, Required, Named(value) };
-    model::StopReason = StopReason { EndTurn, MaxTokens, StopText, ToolUse, Refusal, Other(value) };
+    model::StopReason = StopReason { EndTurn, MaxTokens, StopSequence, ToolUse, Refusal, Other(value) };
     model::Delta = Delta {
         Text(value), Reasoning(value), ToolCallStart(value), ToolCallArguments(value),
     };
     prompts::PromptRole = PromptRole { User, Assistant };
-    completions::Place = CompletionReference { Prompt(value), ResourceTemplate(value) };
-    eval_handler::Verdict = Verdict { Pass, Fail, Inconclusive };
-    hook_handler::Outcome = HookDecision { Continue, Replace(value), Veto(value) };
+    completions::CompletionReference = CompletionReference { Prompt(value), ResourceTemplate(value) };
+    evals::Verdict = Verdict { Pass, Fail, Inconclusive };
+    hooks::HookMode = HookMode { Enforce, Audit };
+    hooks::HookOutcome = HookDecision { Continue, Replace(value), Veto(value) };
     log::Level = LogLevel { Trace, Debug, Info, Warn, Error };
 }
 
 impl Convert<tenon_types::CallContext> for types::CallContext {
     fn convert(self) -> tenon_types::CallContext {
-        let Self { call_id, agent_id, session_id, traceparent, deadline } = self;
-        let time_left = deadline.convert();
-        tenon_types::CallContext { call_id, agent_id, session_id, traceparent, time_left }
+        let Self { call_id, agent_id, session_id, traceparent, time_left, extra } = self;
+        let time_left = time_left.convert();
+        tenon_types::CallContext { call_id, agent_id, session_id, traceparent, time_left, extra }
     }
 }
 
 impl Convert<types::CallContext> for tenon_types::CallContext {
     fn convert(self) -> types::CallContext {
-        let Self { call_id, agent_id, session_id, traceparent, time_left } = self;
-        let deadline = time_left.convert();
-        types::CallContext { call_id, agent_id, session_id, traceparent, deadline }
+        let Self { call_id, agent_id, session_id, traceparent, time_left, extra } = self;
+        let time_left = time_left.convert();
+        types::CallContext { call_id, agent_id, session_id, traceparent, time_left, extra }
     }
 }
 
@@ -223,6 +214,57 @@ impl Convert<model::ModelFeatures> for tenon_types::ModelFeatures {
     }
 }
 
+impl Convert<tenon_types::Error> for types::Error {
+    /// Data that is not JSON is kept as text.
+    fn convert(self) -> tenon_types::Error {
+        let Self { code, message, retry_after, data } = self;
+        let error = tenon_types::Error::new(code.convert(), message);
+        let error = error.retry_after(retry_after.convert());
+        match data {
+            None => error,
+            Some(data) => error.with_data(Json::parse_or_text(data)),
+        }
+    }
+}
+
+impl Convert<types::Error> for tenon_types::Error {
+    fn convert(self) -> types::Error {
+        let tenon_types::Error { code, message, retry_after, data } = self;
+        let (code, retry_after) = (code.convert(), retry_after.convert());
+        types::Error { code, message, retry_after, data: data.map(Json::into_text) }
+    }
+}
+
+impl Convert<tenon_types::HookRegistration> for hooks::HookRegistration {
+    fn convert(self) -> tenon_types::HookRegistration {
+        let Self { point, mode, priority } = self;
+        let (point, mode) = (HookPoint::named(point), mode.convert());
+        tenon_types::HookRegistration { point, mode, priority }
+    }
+}
+
+impl Convert<user::FormAnswer> for FormAnswer {
+    fn convert(self) -> user::FormAnswer {
+        match self {
+            Self::Accepted(content) => {
+                user::FormAnswer::Accepted(serde_json::Value::Object(content).to_string())
+            }
+            Self::Declined => user::FormAnswer::Declined,
+            Self::Cancelled => user::FormAnswer::Cancelled,
+        }
+    }
+}
+
+impl Convert<user::UrlAnswer> for UrlAnswer {
+    fn convert(self) -> user::UrlAnswer {
+        match self {
+            Self::Accepted => user::UrlAnswer::Accepted,
+            Self::Declined => user::UrlAnswer::Declined,
+            Self::Cancelled => user::UrlAnswer::Cancelled,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,9 +285,10 @@ mod tests {
             session_id: Some("s".into()),
             traceparent: Some("t".into()),
             time_left: Some(Duration::from_millis(1_500)),
+            extra: Some("{}".into()),
         };
         let theirs: types::CallContext = context.clone().convert();
-        assert_eq!(theirs.deadline, Some(1_500));
+        assert_eq!(theirs.time_left, Some(1_500));
         let back: tenon_types::CallContext = theirs.convert();
         assert_eq!(back, context);
     }

@@ -12,19 +12,21 @@ mod generated {
     #![allow(clippy::all, rustdoc::all, unused_doc_comments)]
 
     wasmtime::component::bindgen!({
-        path: "wit",
+        path: ["wit/plugin", "wit/bridge"],
         inline: "
         package tenon:host;
         world every {
-            include tenon:plugin/streaming-provider@0.1.0;
-            include tenon:plugin/tool@0.1.0;
-            include tenon:plugin/hook@0.1.0;
-            include tenon:plugin/eval@0.1.0;
-            include tenon:plugin/mcp-bridge@0.1.0;
-            import tenon:plugin/services@0.1.0;
-            import tenon:plugin/inference@0.1.0;
-            import tenon:plugin/tools@0.1.0;
-            import tenon:plugin/secrets@0.1.0;
+            include tenon:plugin/streaming-provider@0.2.0;
+            include tenon:plugin/tool@0.2.0;
+            include tenon:plugin/hook@0.2.0;
+            include tenon:plugin/eval@0.2.0;
+            include tenon:bridge/mcp-bridge@0.2.0;
+            import tenon:plugin/messaging@0.2.0;
+            import tenon:plugin/memory@0.2.0;
+            import tenon:plugin/inference@0.2.0;
+            import tenon:plugin/host-tools@0.2.0;
+            import tenon:plugin/secrets@0.2.0;
+            import tenon:plugin/user@0.2.0;
         }
     ",
         world: "tenon:host/every",
@@ -34,9 +36,10 @@ mod generated {
 }
 
 pub(crate) use generated::exports::tenon::plugin::{
-    completions, eval_handler, hook_handler, plugin as lifecycle, prompts, provider_handler,
-    provider_stream, resources, subscriptions, tool_handler,
+    cancellation, completions, evals, hooks, lifecycle, prompts, provider_stream, providers,
+    resources, subscriptions, tools,
 };
+pub(crate) use generated::tenon::bridge::{mcp_server, stdio_child};
 pub(crate) use generated::tenon::plugin::{
-    config, inference, log, mcp_host, model, notify, secrets, services, stdio_child, tools, types,
+    config, host_tools, inference, log, memory, messaging, model, notify, secrets, types, user,
 };

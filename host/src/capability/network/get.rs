@@ -35,7 +35,7 @@ pub(crate) async fn get(
     url: &str,
     most: usize,
 ) -> Result<GetResponse, Error> {
-    let invalid = |url: &str| Error::InvalidInput(format!("{url:?} is not an http or https URL"));
+    let invalid = |url: &str| Error::invalid_input(format!("{url:?} is not an http or https URL"));
     let mut url = Url::parse(url).map_err(|_| invalid(url))?;
     if url.cannot_be_a_base() || !url.has_host() {
         return Err(invalid(url.as_str()));
@@ -53,7 +53,7 @@ pub(crate) async fn get(
         url = url.join(&location).map_err(|_| invalid(&location))?;
         url.set_fragment(None);
     }
-    Err(Error::Failed(format!("there are more than {MAX_REDIRECTS} redirects")))
+    Err(Error::failed(format!("there are more than {MAX_REDIRECTS} redirects")))
 }
 
 async fn send(
@@ -67,7 +67,7 @@ async fn send(
         .header(ACCEPT, HeaderValue::from_static("*/*"))
         .header(USER_AGENT, HeaderValue::from_static(agent))
         .body(body)
-        .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?;
+        .map_err(|error| Error::invalid_input(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
         SendError::Refused(Refusal { said, logged }) => granted.denied_and_logged(said, &logged),
         SendError::Failed(error) => failed(&error),
@@ -87,7 +87,7 @@ async fn read(
     most: usize,
 ) -> Result<GetResponse, Error> {
     let (parts, mut body) = response.into_parts();
-    let too_long = || Error::Failed(format!("the response is longer than {most} bytes"));
+    let too_long = || Error::failed(format!("the response is longer than {most} bytes"));
     let reading = async {
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -123,7 +123,7 @@ fn failed(error: &HttpError) -> Error {
     match error {
         HttpError::ConnectionTimeout
         | HttpError::ConnectionReadTimeout
-        | HttpError::HttpResponseTimeout => Error::Timeout(error.to_string()),
-        _ => Error::Failed(error.to_string()),
+        | HttpError::HttpResponseTimeout => Error::timeout(error.to_string()),
+        _ => Error::failed(error.to_string()),
     }
 }

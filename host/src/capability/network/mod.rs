@@ -55,7 +55,7 @@ impl HostCapability for NetworkCapability {
 
     fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
         let grants = NetworkGrants::of(preparation.grants)?;
-        let limits = match preparation.kind {
+        let limits = match preparation.context.kind {
             // Of a server elsewhere the bridge keeps the time, and a stream is no call.
             PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..preparation.limits.clone() },
             _ => preparation.limits.clone(),

@@ -571,10 +571,11 @@ async fn connections_are_bounded_and_become_free_again() {
 }
 
 fn words(error: types::Error) -> String {
-    match error {
-        types::Error::Denied(said) | types::Error::Failed(said) => said,
-        types::Error::InvalidInput(said) => said,
-        other => panic!("{other}"),
+    match error.code {
+        types::ErrorCode::Denied | types::ErrorCode::Failed | types::ErrorCode::InvalidInput => {
+            error.message
+        }
+        _ => panic!("{error}"),
     }
 }
 
@@ -697,9 +698,13 @@ async fn a_bridge_reaches_its_server_and_nothing_else() {
     let host_services = Arc::new(HostServices::new(services));
     let granted = GrantedCapabilities::new("p".into(), grants.clone(), host_services);
     let log = PluginLog::new("p".into(), Redactor::new(&SecretValues::default()), 1);
-    let context = PluginContext { id: "p".into(), log: Arc::new(log), granted: Arc::new(granted) };
-    let network = NetworkCapability::prepare(&Preparation {
+    let context = PluginContext {
+        id: "p".into(),
         kind: PluginKind::Mcp,
+        log: Arc::new(log),
+        granted: Arc::new(granted),
+    };
+    let network = NetworkCapability::prepare(&Preparation {
         context: &context,
         grants: &grants,
         limits: &Limits::default(),

@@ -216,7 +216,7 @@ impl From<McpJson> for Registration {
     fn from(form: McpJson) -> Self {
         let McpJson { name, version, description, revision: _, resources, prompts, tools } = form;
         Self {
-            identity: Identity { name, version, description },
+            identity: Identity::new(name, version, description),
             tools: tools.into_iter().map(ToolDefinition::from).collect(),
             hooks: Vec::new(),
             providers: Vec::new(),
@@ -305,11 +305,7 @@ mod tests {
             extra: Some(r#"{"_meta":{"a":1}}"#.into()),
         };
         Registration {
-            identity: Identity {
-                name: "s".into(),
-                version: "1".into(),
-                description: String::new(),
-            },
+            identity: Identity::new("s", "1", ""),
             tools: vec![tool],
             hooks: Vec::new(),
             providers: Vec::new(),

@@ -3,13 +3,14 @@
 //!
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
+mod state;
 mod tls;
 
 use async_trait::async_trait;
-use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 use tenon_config::admit::{Approvals, Rules};
 use tenon_config::discover::Candidate;
 use tenon_config::pins::Quarantine;
@@ -18,6 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
+pub use crate::call::client::{
+    CallClient, CallerClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress,
+    Requester,
+};
+pub use state::STATE_FILE;
+pub(crate) use state::StateBackend;
 pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
@@ -26,6 +33,10 @@ pub use tenon_config::pins::{
     PinKind, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};
+pub use tenon_state::{
+    Bucket, BucketUsage, KeyPage, MAX_PAGE_KEYS, Quota, Scope, SqliteStore, StateError, StateStore,
+    SwapOutcome,
+};
 pub use tenon_types::{Memory, OutgoingMessage};
 
 /// Sends plugins' messages to people, for the capability `services`.
@@ -35,10 +46,11 @@ pub trait Messaging: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if the channel does not exist, [`Error::Denied`] if plugins may not use it.
+    /// [`ErrorCode::NotFound`](crate::types::ErrorCode::NotFound) if the channel does not exist,
+    /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if plugins may not use it.
     async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
         let _ = (plugin, message);
-        Err(Error::Denied("this host sends no messages".into()))
+        Err(Error::denied("this host sends no messages"))
     }
 }
 
@@ -50,67 +62,28 @@ pub trait MemorySearch: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] if the host has no memory; any other error if the search fails.
+    /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if the host has no memory; any other error if the search
+    /// fails.
     async fn search(&self, plugin: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         let _ = (plugin, query, limit);
-        Err(Error::Denied("this host remembers nothing".into()))
+        Err(Error::denied("this host remembers nothing"))
     }
 }
 
-/// Answers requests of MCP servers to their client: input from the user, or a model's completion. Servers can
-/// request only the features that it declares.
-#[async_trait]
-pub trait ClientFeatures: Send + Sync + 'static {
-    /// Returns the features that servers may use. The default is none.
-    fn offers(&self) -> Offers {
-        Offers::default()
-    }
-
-    /// Asks the user for input, naming the server that asks. Parameters and result are those of MCP's
-    /// `elicitation/create`. An implementation must not answer for the user or open a page without consent.
-    /// The default refuses.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Denied`] if there is no user to ask.
-    async fn elicit(&self, request: ServerRequest) -> Result<Value, Error> {
-        let _ = request;
-        Err(Error::Denied("this host has no user to ask".into()))
-    }
-
-    /// Completes a prompt with a model. Parameters and result are those of MCP's `sampling/createMessage`;
-    /// `maxTokens` bounds the answer. The default refuses.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Denied`] if the user refuses.
-    async fn sample(&self, request: ServerRequest) -> Result<Value, Error> {
-        let _ = request;
-        Err(Error::Denied("this host asks no model for servers".into()))
-    }
+/// Tells scripts the time.
+pub trait Clock: Send + Sync + 'static {
+    /// Returns the current time.
+    fn now(&self) -> SystemTime;
 }
 
-/// The features that a [`ClientFeatures`] declares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offers {
-    /// The user can fill in forms.
-    pub forms: bool,
-    /// The user can open web pages, whose whole address is shown first.
-    pub pages: bool,
-    /// A model can answer.
-    pub sampling: bool,
-}
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
 
-/// A request of an MCP server to its client.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ServerRequest {
-    /// The id of the plugin whose server asks.
-    pub server: String,
-    /// The call that the server is working on, if known.
-    pub call_id: Option<String>,
-    /// The parameters, as in MCP. The server controls them.
-    pub params: Value,
+impl Clock for SystemClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
 
 /// Resolves host names for plugins' requests.
@@ -203,6 +176,9 @@ pub(crate) struct Services {
     pub(crate) pins: Arc<dyn Pins>,
     /// If `None`, secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
+    /// What plugins keep.
+    pub(crate) state: Arc<StateBackend>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Default for Services {
@@ -215,6 +191,8 @@ impl Default for Services {
             approver: Arc::new(NoServices),
             pins: Arc::new(NoServices),
             secrets: None,
+            state: Arc::default(),
+            clock: Arc::new(SystemClock),
         }
     }
 }

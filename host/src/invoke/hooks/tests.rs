@@ -39,12 +39,12 @@ async fn fire(platform: &Platform, point: HookPoint, context: Value) -> HookRepo
 }
 
 fn custom() -> HookPoint {
-    HookPoint::Custom("x".into())
+    HookPoint::Custom("test:x".into())
 }
 
 /// A script that does this at a point of its own.
 fn at_custom(deed: &str) -> String {
-    format!("hook(\"custom:x\", |context| {{ {deed} }});")
+    format!("hook(\"test:x\", |context| {{ {deed} }});")
 }
 
 /// Who was asked, and what each answered.
@@ -93,6 +93,26 @@ async fn a_handler_that_fails_is_skipped_or_stops_the_chain_as_is_configured() {
     let HookOutcome::Stopped { plugin, .. } = &report.outcome else { panic!("{report:?}") };
     assert_eq!((&**plugin, &*asked(&report)), ("first", &[("first", "error")][..]));
     assert_eq!(report.context, json!({ "a": 1 }));
+}
+
+#[tokio::test]
+async fn what_an_auditing_handler_decides_is_recorded_and_changes_nothing() {
+    let auditing =
+        |deed: &str| format!("hook(\"test:x\", #{{ mode: \"audit\" }}, |context| {{ {deed} }});");
+    let [vetoes, replaces, fails] =
+        ["veto(\"no\")", "context.a = 2;", "throw \"no\""].map(auditing);
+    let honoured = at_custom("context.b = 1;");
+    let scripts: &[(&str, &str)] =
+        &[("vetoes", &vetoes), ("replaces", &replaces), ("fails", &fails), ("last", &honoured)];
+    let platform = platform("hooks.on_failure = \"stop\"", scripts).await;
+    let report = fire(&platform, custom(), json!({ "a": 1 })).await;
+    assert!(matches!(report.outcome, HookOutcome::Continue), "{report:?}");
+    assert_eq!(report.context, json!({ "a": 1, "b": 1 }));
+    let expected =
+        [("vetoes", "veto"), ("replaces", "replace"), ("fails", "error"), ("last", "replace")];
+    assert_eq!(asked(&report), expected);
+    let audited: Vec<bool> = report.handlers.iter().map(|handler| handler.audited).collect();
+    assert_eq!(audited, [true, true, true, false]);
 }
 
 #[tokio::test]

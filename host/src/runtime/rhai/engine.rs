@@ -14,9 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tenon_config::limits::Limits;
-use tenon_types::{EvalDefinition, HookPoint, LogLevel, ToolDefinition};
+use tenon_types::{
+    EvalDefinition, HookMode, HookPoint, HookRegistration, LogLevel, ToolDefinition,
+};
 
-use super::{ScriptConfig, outside, running};
+use super::contributions::{ScriptPrompt, ScriptResource};
+use super::state::{self, ScriptState};
+use super::{ScriptConfig, content, news, outside, running, time};
 use crate::observe::PluginLog;
 use crate::runtime::MAX_TOOLS_PER_PLUGIN;
 
@@ -52,7 +56,9 @@ pub(super) type Settings = serde_json::Map<String, Value>;
 pub(super) struct Definitions {
     pub(super) tools: Vec<ScriptTool>,
     pub(super) evals: Vec<ScriptEval>,
-    pub(super) hooks: Vec<(HookPoint, FnPtr)>,
+    pub(super) hooks: Vec<(HookRegistration, FnPtr)>,
+    pub(super) resources: Vec<ScriptResource>,
+    pub(super) prompts: Vec<ScriptPrompt>,
     /// After loading there is nothing more to define.
     pub(super) closed: bool,
     /// How many values its functions hold.
@@ -66,9 +72,9 @@ impl Definitions {
     fn count(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes += bytes;
         let number = self.tools.len() + self.evals.len() + self.hooks.len();
-        if number >= MAX_DEFINITIONS {
+        if number + self.resources.len() + self.prompts.len() >= MAX_DEFINITIONS {
             return Err(format!(
-                "a script defines at most {MAX_DEFINITIONS} tools, strategies and hooks"
+                "a script defines at most {MAX_DEFINITIONS} tools, strategies, hooks, resources and prompts"
             ));
         }
         if self.bytes > MAX_DEFINITION_BYTES {
@@ -83,6 +89,36 @@ impl Definitions {
     /// was when the script was loaded.
     fn detached(&mut self, function: &FnPtr) -> Result<FnPtr, String> {
         detached(function, MAX_VALUE_DEPTH, &mut self.held)
+    }
+
+    fn define_hook(&mut self, point: &str, options: &Map, function: &FnPtr) -> Result<(), String> {
+        self.count(point.len())?;
+        let registration = hook_registration(point, options)?;
+        let function = self.detached(function)?;
+        self.hooks.push((registration, function));
+        Ok(())
+    }
+
+    fn define_resource(&mut self, about: &Map, function: &FnPtr) -> Result<(), String> {
+        let resource = ScriptResource::define(about, function, &mut |f| self.detached(f))?;
+        self.count(resource.length())?;
+        let uri = resource.template.text();
+        if self.resources.iter().any(|other| other.template.text() == uri) {
+            return Err(format!("the resource {uri} is defined twice"));
+        }
+        self.resources.push(resource);
+        Ok(())
+    }
+
+    fn define_prompt(&mut self, about: &Map, function: &FnPtr) -> Result<(), String> {
+        let prompt = ScriptPrompt::define(about, function, &mut |f| self.detached(f))?;
+        self.count(prompt.length())?;
+        let name = &prompt.definition.name;
+        if self.prompts.iter().any(|other| other.definition.name == *name) {
+            return Err(format!("the prompt \"{name}\" is defined twice"));
+        }
+        self.prompts.push(prompt);
+        Ok(())
     }
 }
 
@@ -119,16 +155,21 @@ pub(super) fn engine(
     setting: &ScriptConfig,
     definitions: &Arc<Mutex<Definitions>>,
 ) -> rhai::Engine {
-    let ScriptConfig { limits, settings, log, .. } = setting;
+    let ScriptConfig { limits, settings, log, granted, .. } = setting;
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
     add_bounded(&mut engine);
     add_log(&mut engine, log);
     add_config(&mut engine, settings);
     outside::add(&mut engine);
+    state::add(&mut engine, limits);
+    content::add(&mut engine);
+    news::add(&mut engine);
+    time::add(&mut engine, granted.clock());
     engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
     engine.register_fn("replace", |context: Map| Decision::Replace(context));
     add_definitions(&mut engine, definitions);
+    add_contributions(&mut engine, definitions);
     engine
 }
 
@@ -191,23 +232,27 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         });
     #[expect(deprecated, reason = "the callbacks are marked as ones that may change")]
     engine
-        .on_var(|name, _, context| count_captured(name, &context))
+        .on_var(|name, _, context| look_up(name, &context))
         .on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
     engine.register_fn("sleep", |_: i64| no_sleep());
     engine.register_fn("sleep", |_: f64| no_sleep());
 }
 
-/// Counts the use of a captured variable.
-fn count_captured(
+/// Counts the use of a captured variable, and knows the one that is the host's.
+fn look_up(
     name: &str,
     context: &EvalContext<'_, '_, '_, '_, '_, '_>,
 ) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
     let nests = |value: &Dynamic| {
         value.is_shared() && !value.is_string() && !value.is_int() && !value.is_bool()
     };
-    let captured = context.scope().get(name).filter(|value| nests(value));
-    let Some(captured) = captured else { return Ok(None) };
+    let variable = context.scope().get(name);
+    if variable.is_none() && name == state::NAME {
+        // Functions do not see the variables of the script, so it is none.
+        return Ok(Some(Dynamic::from(ScriptState::default())));
+    }
+    let Some(captured) = variable.filter(|value| nests(value)) else { return Ok(None) };
     running::count_captured(|seen| weigh(captured, seen, MAX_VALUE_DEPTH)).map(|()| None)
 }
 
@@ -286,7 +331,7 @@ fn add_log(engine: &mut rhai::Engine, log: &Arc<PluginLog>) {
     let writer = |level: LogLevel| {
         let log = log.clone();
         move |message: &str| {
-            log.write(level, message, &[]);
+            log.write_for(running::client().as_ref(), level, message, &[]);
         }
     };
     let print = writer(LogLevel::Info);
@@ -346,13 +391,23 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
     });
     let defined = definitions.clone();
     engine.register_fn("hook", move |point: &str, function: FnPtr| {
-        define(&defined, |definitions| {
-            definitions.count(point.len())?;
-            let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
-            let function = definitions.detached(&function)?;
-            definitions.hooks.push((point, function));
-            Ok(())
-        })
+        define(&defined, |definitions| definitions.define_hook(point, &Map::new(), &function))
+    });
+    let defined = definitions.clone();
+    engine.register_fn("hook", move |point: &str, options: Map, function: FnPtr| {
+        define(&defined, |definitions| definitions.define_hook(point, &options, &function))
+    });
+}
+
+/// Puts into an engine what defines resources and prompts.
+fn add_contributions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definitions>>) {
+    let defined = definitions.clone();
+    engine.register_fn("resource", move |about: Map, function: FnPtr| {
+        define(&defined, |definitions| definitions.define_resource(&about, &function))
+    });
+    let defined = definitions.clone();
+    engine.register_fn("prompt", move |about: Map, function: FnPtr| {
+        define(&defined, |definitions| definitions.define_prompt(&about, &function))
     });
 }
 
@@ -369,40 +424,46 @@ fn define(
 }
 
 /// What a script says of something that it defines.
-struct DefinitionMap {
+pub(super) struct DefinitionMap {
     what: &'static str,
     members: Map,
 }
 
 impl DefinitionMap {
-    fn new(what: &'static str, members: Map, known: &[&str]) -> Result<Self, String> {
+    pub(super) fn new(what: &'static str, members: Map, known: &[&str]) -> Result<Self, String> {
         if let Some(key) = members.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(format!("a {what} has no \"{key}\"; it has {}", known.join(", ")));
+            let article = if what.starts_with('a') { "an" } else { "a" };
+            return Err(format!("{article} {what} has no \"{key}\"; it has {}", known.join(", ")));
         }
         Ok(Self { what, members })
+    }
+
+    /// A member, as the script has it.
+    pub(super) fn member(&self, key: &str) -> Option<&Dynamic> {
+        self.members.get(key)
     }
 
     fn json(&self, key: &str) -> Result<Option<Value>, String> {
         self.members.get(key).map(to_json).transpose()
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, String> {
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, String> {
         match self.json(key)? {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("the `{key}` of a {} is a text", self.what)),
+            Some(_) => Err(format!("`{key}` of the {} is not a text", self.what)),
         }
     }
 
-    fn truth(&self, key: &str) -> Result<Option<bool>, String> {
+    pub(super) fn truth(&self, key: &str) -> Result<Option<bool>, String> {
         match self.json(key)? {
             None => Ok(None),
             Some(Value::Bool(truth)) => Ok(Some(truth)),
-            Some(_) => Err(format!("the `{key}` of a {} is true or false", self.what)),
+            Some(_) => Err(format!("`{key}` of the {} is neither true nor false", self.what)),
         }
     }
 
-    fn name(&self) -> Result<String, String> {
+    pub(super) fn name(&self) -> Result<String, String> {
         self.text("name")?.ok_or_else(|| format!("the {} has no name", self.what))
     }
 
@@ -445,6 +506,24 @@ fn eval_definition(about: &Map) -> Result<EvalDefinition, String> {
     let description = about.description(&name)?;
     let options_schema = about.json("schema")?.map(|schema| schema.to_string());
     Ok(EvalDefinition { name, description, options_schema })
+}
+
+fn hook_registration(point: &str, options: &Map) -> Result<HookRegistration, String> {
+    let point = point.parse::<HookPoint>().map_err(|error| error.to_string())?;
+    let options = DefinitionMap::new("hook", options.clone(), &["priority", "mode"])?;
+    let priority = match options.json("priority")? {
+        None => 0,
+        Some(priority) => {
+            let priority = priority.as_i64().and_then(|priority| i32::try_from(priority).ok());
+            priority.ok_or("the `priority` of a hook is a whole number of 32 bits")?
+        }
+    };
+    let mode = match options.text("mode")?.as_deref() {
+        None | Some("enforce") => HookMode::Enforce,
+        Some("audit") => HookMode::Audit,
+        Some(_) => return Err("the `mode` of a hook is \"enforce\" or \"audit\"".into()),
+    };
+    Ok(HookRegistration { mode, priority, ..HookRegistration::new(point) })
 }
 
 fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Result<FnPtr, String> {
@@ -495,6 +574,12 @@ fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return Ok(text.as_str().into());
+    }
+    if let Some(time) = value.read_lock::<time::Moment>() {
+        return Ok(time.text().into());
+    }
+    if let Some(span) = value.read_lock::<time::Span>() {
+        return Ok(span.seconds().into());
     }
     if let Ok(number) = value.as_float() {
         return Number::from_f64(number)

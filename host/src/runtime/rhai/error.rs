@@ -115,7 +115,7 @@ impl ScriptSource {
                 }
             }
             _ => match thrown(error) {
-                Some(message) => Failure::Answered(Error::Failed(message)),
+                Some(message) => Failure::Answered(Error::failed(message)),
                 None => Failure::Trapped(self.explain(error)),
             },
         }

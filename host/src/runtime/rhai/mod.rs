@@ -18,18 +18,24 @@
 //! not hold up the host, and each call is stopped by the engine's limits, or when its caller gives
 //! up.
 
+mod content;
+mod contributions;
 mod engine;
 mod error;
 mod evaluation;
+mod news;
 mod outside;
 mod running;
+mod state;
 mod threads;
+mod time;
 
 use async_trait::async_trait;
 use rhai::serde::to_dynamic;
-use rhai::{AST, CallFnOptions, Dynamic, EvalAltResult, FnPtr, Map, Scope};
+use rhai::{AST, Array, CallFnOptions, Dynamic, EvalAltResult, FnPtr, FuncArgs, Map, Scope};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,8 +43,9 @@ use tenon_config::limits::Limits;
 use tenon_types::hook::POINTS;
 use tenon_types::name::is_slip;
 use tenon_types::{
-    CallContext, Error, Evaluation, HookDecision, HookEvent, HookPoint, Identity, Json,
-    Registration, ToolResult,
+    ArgumentCompletion, CallContext, CompletionReference, Error, Evaluation, HookDecision,
+    HookEvent, HookRegistration, Identity, Json, ListedResource, Prompt, PromptPage, Registration,
+    ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolResult,
 };
 use tokio::runtime::Handle;
 use tracing::Span;
@@ -47,10 +54,13 @@ pub use error::ScriptLoadError;
 pub(crate) use threads::Threads;
 
 use super::Plugin;
+use super::builtin::{check_arguments, matching, no_resource, only_page};
 use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Network;
+use crate::capability::notify::PluginNews;
 use crate::observe::PluginLog;
+use contributions::{Completer, ScriptPrompt, ScriptResource};
 use engine::{
     AbandonGuard, Decision, Definitions, ScriptEval, ScriptTool, Settings, engine, to_json,
 };
@@ -77,6 +87,8 @@ pub(crate) struct ScriptConfig {
     pub(crate) granted: Arc<GrantedCapabilities>,
     /// The network, if anything of it was granted.
     pub(crate) network: Option<Arc<Network>>,
+    /// What it tells while it runs.
+    pub(crate) news: Arc<PluginNews>,
 }
 
 struct Script {
@@ -86,7 +98,17 @@ struct Script {
     ast: AST,
     tools: Vec<ScriptTool>,
     evals: Vec<ScriptEval>,
-    hooks: Vec<(HookPoint, HookFunction)>,
+    hooks: Vec<ScriptHook>,
+    /// One for each point, of all the hooks that handle it.
+    registrations: Vec<HookRegistration>,
+    resources: Vec<ScriptResource>,
+    prompts: Vec<ScriptPrompt>,
+}
+
+/// A hook, as the script registers it.
+struct ScriptHook {
+    registration: HookRegistration,
+    function: HookFunction,
 }
 
 /// What runs at a point.
@@ -115,6 +137,7 @@ impl RhaiPlugin {
     /// Runs something of the script on a thread that may compute. Dropping the future stops it.
     async fn run<R: Send + 'static>(
         &self,
+        call: CallContext,
         work: impl FnOnce(&Script) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
         let given_up = Arc::new(AtomicBool::new(false));
@@ -126,6 +149,10 @@ impl RhaiPlugin {
             network: script.setting.network.clone(),
             caller: current_call.calls_others_for(),
             runtime: Handle::current(),
+            plugin: script.setting.id.clone(),
+            log: script.setting.log.clone(),
+            news: script.setting.news.clone(),
+            call_id: Some(call.call_id),
         });
         self.threads
             .run(move || {
@@ -168,14 +195,28 @@ impl Script {
 
         let closed = Definitions { closed: true, ..Definitions::default() };
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Definitions { tools, evals, hooks: closures, .. } =
+        let Definitions { tools, evals, hooks: closures, resources, prompts, .. } =
             std::mem::replace(&mut *defined, closed);
         drop(defined);
         let mut hooks = named_hooks(&ast).map_err(|problem| text.refusal(&problem))?;
-        let closures =
-            closures.into_iter().map(|(point, function)| (point, HookFunction::Closure(function)));
-        hooks.extend(closures);
-        let script = Self { setting, text, engine, ast, tools, evals, hooks };
+        hooks.extend(closures.into_iter().map(|(registration, function)| ScriptHook {
+            registration,
+            function: HookFunction::Closure(function),
+        }));
+        hooks.sort_by_key(|hook| Reverse(hook.registration.priority));
+        let registrations = joined(&hooks).map_err(|problem| text.refusal(&problem))?;
+        let script = Self {
+            setting,
+            text,
+            engine,
+            ast,
+            tools,
+            evals,
+            hooks,
+            registrations,
+            resources,
+            prompts,
+        };
         script.check_parameters().map_err(|problem| script.text.refusal(&problem))?;
         Ok(script)
     }
@@ -190,12 +231,39 @@ impl Script {
             let what = || format!("the function of the strategy \"{}\"", eval.definition.name);
             self.check_function(&eval.function, 2, what)?;
         }
-        for (point, handler) in &self.hooks {
-            if let HookFunction::Closure(function) = handler {
-                self.check_function(function, 1, || format!("the function of the hook {point}"))?;
+        for resource in &self.resources {
+            let what =
+                |part: &str| format!("the {part} of the resource {}", resource.template.text());
+            self.check_function(&resource.function, 1, || what("function"))?;
+            if let Some(list) = &resource.list {
+                self.check_function(list, 0, || what("`list`"))?;
+            }
+            self.check_completers(&resource.completers, || what("`complete`"))?;
+        }
+        for prompt in &self.prompts {
+            let what =
+                |part: &str| format!("the {part} of the prompt \"{}\"", prompt.definition.name);
+            self.check_function(&prompt.function, 1, || what("function"))?;
+            self.check_completers(&prompt.completers, || what("`complete`"))?;
+        }
+        for ScriptHook { registration, function } in &self.hooks {
+            if let HookFunction::Closure(function) = function {
+                let what = || format!("the function of the hook {}", registration.point);
+                self.check_function(function, 1, what)?;
             }
         }
         Ok(())
+    }
+
+    fn check_completers(
+        &self,
+        completers: &[(String, Completer)],
+        what: impl Fn() -> String,
+    ) -> Result<(), String> {
+        completers.iter().try_for_each(|(_, completer)| match completer {
+            Completer::Function(function) => self.check_function(function, 1, &what),
+            Completer::Values(_) => Ok(()),
+        })
     }
 
     fn check_function(
@@ -220,7 +288,7 @@ impl Script {
     fn call_tool(&self, name: &str, arguments: &Json) -> Result<ToolResult, Failure> {
         let tool =
             self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
-                Failure::Answered(Error::NotFound(format!("this script has no tool \"{name}\"")))
+                Failure::Answered(Error::not_found(format!("this script has no tool \"{name}\"")))
             })?;
         let arguments = as_argument(arguments)?;
         match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
@@ -237,6 +305,9 @@ impl Script {
         if answer.is_unit() {
             return Ok(ToolResult { content: Vec::new(), ..ToolResult::text("") });
         }
+        if let Some(content) = content::blocks(&answer) {
+            return Ok(ToolResult { content, ..ToolResult::text("") });
+        }
         if answer.is_string() {
             return Ok(ToolResult::text(answer.into_string().unwrap_or_default()));
         }
@@ -251,8 +322,11 @@ impl Script {
             .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
         // A shared value, so that the function changes this very one in place.
         let mut context = to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
-        for (_, handler) in self.hooks.iter().filter(|(point, _)| *point == event.point) {
-            match self.run_handler(handler, &context).map_err(|error| self.failure(&error))? {
+        for hook in self.hooks.iter().filter(|hook| hook.registration.point == event.point) {
+            match self
+                .run_handler(&hook.function, &context)
+                .map_err(|error| self.failure(&error))?
+            {
                 Some(Decision::Veto(reason)) => return Ok(HookDecision::Veto(reason)),
                 Some(Decision::Replace(replaced)) => {
                     let mut place = context
@@ -304,7 +378,7 @@ impl Script {
     ) -> Result<Evaluation, Failure> {
         let eval = self.evals.iter().find(|eval| eval.definition.name == strategy);
         let eval = eval.ok_or_else(|| {
-            Error::NotFound(format!("this script has no strategy \"{strategy}\""))
+            Error::not_found(format!("this script has no strategy \"{strategy}\""))
         })?;
         let arguments = (as_argument(subject)?, as_argument(options)?);
         let answer = eval
@@ -313,6 +387,90 @@ impl Script {
             .map_err(|error| self.failure(&error))?;
         let answer = to_json(&answer).map_err(|problem| self.broken(&problem))?;
         evaluation::read(answer).map_err(Failure::Contract)
+    }
+
+    /// What there is to read: what is one resource, and what templates list.
+    fn list_resources(&self) -> Result<Vec<ListedResource>, Failure> {
+        let mut listed: Vec<_> = self.resources.iter().filter_map(ScriptResource::listed).collect();
+        for resource in &self.resources {
+            let Some(list) = &resource.list else { continue };
+            let items = self.call(list, ())?;
+            let items = resource.read_list(&items).map_err(|problem| self.broken(&problem))?;
+            listed.extend(items);
+        }
+        Ok(listed)
+    }
+
+    fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
+        for (resource, variables) in matching(&self.resources, |of| &of.template, uri) {
+            let mut map = Map::new();
+            for (name, value) in variables {
+                match map.get_mut(name.as_str()) {
+                    None => drop(map.insert(name.into(), value.into())),
+                    // A list is there once for each of its values.
+                    Some(known) if !known.is_array() => {
+                        *known = vec![known.clone(), value.into()].into();
+                    }
+                    Some(known) => {
+                        known.write_lock::<Array>().into_iter().for_each(|mut values| {
+                            values.push(value.clone().into());
+                        });
+                    }
+                }
+            }
+            let contents = self.call(&resource.function, (map,))?;
+            let contents = resource.read_contents(uri, &contents);
+            if let Some(contents) = contents.map_err(|problem| self.broken(&problem))? {
+                return Ok(contents);
+            }
+        }
+        Err(no_resource("script", uri))
+    }
+
+    fn get_prompt(&self, name: &str, arguments: &[(String, String)]) -> Result<Prompt, Failure> {
+        let prompt = self.prompts.iter().find(|prompt| prompt.definition.name == name);
+        let prompt = prompt
+            .ok_or_else(|| Error::not_found(format!("this script has no prompt \"{name}\"")))?;
+        check_arguments(&prompt.definition, arguments)?;
+        let map: Map = arguments.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let filled = self.call(&prompt.function, (map,))?;
+        prompt.read(&filled).map_err(|problem| self.broken(&problem))
+    }
+
+    fn suggest(&self, argument: &ArgumentCompletion) -> Result<Suggestions, Failure> {
+        let completers = match &argument.reference {
+            CompletionReference::Prompt(name) => {
+                let prompt = self.prompts.iter().find(|prompt| prompt.definition.name == *name);
+                prompt.map(|prompt| &prompt.completers)
+            }
+            CompletionReference::ResourceTemplate(uri) => {
+                let found = self.resources.iter().find(|found| found.template.text() == uri);
+                found.map(|resource| &resource.completers)
+            }
+        };
+        let unknown = || Error::not_found("this script has nothing of that name to complete");
+        let mut completers = completers.ok_or_else(unknown)?.iter();
+        match completers.find(|(name, _)| *name == argument.name).map(|(_, by)| by) {
+            Some(Completer::Values(values)) => {
+                Ok(contributions::suggest_among(values, &argument.value))
+            }
+            Some(Completer::Function(function)) => {
+                let values = self.call(function, (argument.value.clone(),))?;
+                contributions::suggested(&values).map_err(|problem| self.broken(&problem))
+            }
+            // Nothing is known of it.
+            None => Ok(contributions::suggest_among(&[], "")),
+        }
+    }
+
+    /// Calls a function of the script. What it throws is its answer.
+    fn call(&self, function: &FnPtr, arguments: impl FuncArgs) -> Result<Dynamic, Failure> {
+        function.call::<Dynamic>(&self.engine, &self.ast, arguments).map_err(|error| {
+            match thrown(&error) {
+                Some(message) => Error::failed(message).into(),
+                None => self.failure(&error),
+            }
+        })
     }
 
     fn broken(&self, problem: &str) -> Failure {
@@ -326,7 +484,7 @@ impl Script {
 
 /// The functions of a script that are named after hook points. A name that nearly is one is an
 /// error: a guard that never runs would look like one that never objects.
-fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, HookFunction)>, String> {
+fn named_hooks(ast: &AST) -> Result<Vec<ScriptHook>, String> {
     let mut hooks = Vec::new();
     for function in ast.iter_functions() {
         let (name, parameters) = (function.name, function.params.len());
@@ -345,38 +503,61 @@ fn named_hooks(ast: &AST) -> Result<Vec<(HookPoint, HookFunction)>, String> {
                     "`{name}` takes {parameters} parameters; a hook takes one, the context"
                 ));
             }
-            Some(info) => hooks.push((info.point.clone(), HookFunction::Function(info.function))),
+            Some(info) => hooks.push(ScriptHook {
+                registration: HookRegistration::new(info.point.clone()),
+                function: HookFunction::Function(info.function),
+            }),
         }
     }
     // In the order of the points, whatever the order in the script.
-    hooks.sort_by_key(|(point, _)| POINTS.iter().position(|info| info.point == *point));
+    hooks.sort_by_key(|hook| POINTS.iter().position(|info| info.point == hook.registration.point));
     Ok(hooks)
+}
+
+/// The registrations of all hooks, which begin with the greatest priorities: one for each point, as the host asks a
+/// script once for each.
+fn joined(hooks: &[ScriptHook]) -> Result<Vec<HookRegistration>, String> {
+    let mut joined: Vec<HookRegistration> = Vec::new();
+    let mut known = HashMap::new();
+    for ScriptHook { registration, .. } in hooks {
+        let HookRegistration { point, mode, .. } = registration;
+        match known.insert(point, *mode) {
+            None => joined.push(registration.clone()),
+            Some(other) if other != *mode => {
+                return Err(format!(
+                    "several hooks handle {point}, and one of them has the mode \"audit\": all of them have it, or none"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(joined)
 }
 
 /// A value as what a script's function takes.
 fn as_argument(json: &Json) -> Result<Dynamic, Failure> {
     to_dynamic(json.value())
-        .map_err(|error| Failure::Answered(Error::InvalidInput(format!("arguments: {error}"))))
+        .map_err(|error| Failure::Answered(Error::invalid_input(format!("arguments: {error}"))))
 }
 
 #[async_trait]
 impl Plugin for RhaiPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let script = &self.script;
-        let mut known = HashSet::new();
-        let points = script.hooks.iter().map(|(point, _)| point);
-        let hooks = points.filter(|point| known.insert(*point)).cloned().collect();
         let ScriptConfig { id, version, description, .. } = &script.setting;
         let description = description.clone();
         let identity = Identity {
             name: id.to_string(),
             version: version.as_ref().map_or_else(|| "0.0.0".into(), ToString::to_string),
             description: description.unwrap_or_else(|| format!("The script {}", script.text.file)),
+            extra: None,
         };
         Ok(Registration {
             tools: script.tools.iter().map(|tool| tool.definition.clone()).collect(),
-            hooks,
+            hooks: script.registrations.clone(),
             evals: script.evals.iter().map(|eval| eval.definition.clone()).collect(),
+            resources: !script.resources.is_empty(),
+            prompts: !script.prompts.is_empty(),
             ..Registration::new(identity)
         })
     }
@@ -385,14 +566,14 @@ impl Plugin for RhaiPlugin {
         &self,
         name: &str,
         arguments: Json,
-        _: CallContext,
+        context: CallContext,
     ) -> Result<ToolResult, Failure> {
         let name = name.to_string();
-        self.run(move |script| script.call_tool(&name, &arguments)).await
+        self.run(context, move |script| script.call_tool(&name, &arguments)).await
     }
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
-        self.run(move |script| script.handle(&event)).await
+        self.run(event.call.clone(), move |script| script.handle(&event)).await
     }
 
     async fn evaluate(
@@ -400,10 +581,76 @@ impl Plugin for RhaiPlugin {
         strategy: &str,
         subject: Json,
         options: Json,
-        _: CallContext,
+        context: CallContext,
     ) -> Result<Evaluation, Failure> {
         let strategy = strategy.to_string();
-        self.run(move |script| script.evaluate(&strategy, &subject, &options)).await
+        self.run(context, move |script| script.evaluate(&strategy, &subject, &options)).await
+    }
+
+    async fn list_resources(
+        &self,
+        cursor: Option<String>,
+        context: CallContext,
+    ) -> Result<ResourcePage, Failure> {
+        only_page(cursor)?;
+        let resources = self.run(context, Script::list_resources).await?;
+        Ok(ResourcePage { resources, next: None })
+    }
+
+    async fn list_templates(
+        &self,
+        cursor: Option<String>,
+        _: CallContext,
+    ) -> Result<TemplatePage, Failure> {
+        only_page(cursor)?;
+        let templates = self.script.resources.iter().filter_map(ScriptResource::listed_template);
+        Ok(TemplatePage { templates: templates.collect(), next: None })
+    }
+
+    async fn read_resource(
+        &self,
+        uri: &str,
+        context: CallContext,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        let uri = uri.to_string();
+        self.run(context, move |script| script.read_resource(&uri)).await
+    }
+
+    /// A script tells of every change, and keeps no list of who wants to know.
+    async fn subscribe(&self, uri: &str, _: bool, _: CallContext) -> Result<(), Failure> {
+        let mut resources = self.script.resources.iter();
+        match resources.any(|resource| resource.template.matches(uri).is_some()) {
+            true => Ok(()),
+            false => Err(no_resource("script", uri)),
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        cursor: Option<String>,
+        _: CallContext,
+    ) -> Result<PromptPage, Failure> {
+        only_page(cursor)?;
+        let prompts = self.script.prompts.iter().map(|prompt| prompt.definition.clone());
+        Ok(PromptPage { prompts: prompts.collect(), next: None })
+    }
+
+    async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: Vec<(String, String)>,
+        context: CallContext,
+    ) -> Result<Prompt, Failure> {
+        let name = name.to_string();
+        self.run(context, move |script| script.get_prompt(&name, &arguments)).await
+    }
+
+    async fn suggest(
+        &self,
+        argument: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Failure> {
+        self.run(context, move |script| script.suggest(&argument)).await
     }
 }
 
@@ -415,7 +662,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
     use tenon_config::limits::LimitExceeded;
-    use tenon_types::Verdict;
+    use tenon_types::{HookMode, HookPoint, Verdict};
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
         compile_within(Limits::default().cpu, text)
@@ -443,6 +690,7 @@ mod tests {
                 Arc::default(),
             )),
             network: None,
+            news: PluginNews::unheard(),
         }
     }
 
@@ -500,6 +748,57 @@ mod tests {
         check("veto(\"no\")", HookDecision::Veto("no".into())).await;
         check("replace(#{ b: 2 })", HookDecision::Replace(r#"{"b":2}"#.into())).await;
         check("#{ b: 2 }", HookDecision::Replace(r#"{"b":2}"#.into())).await;
+    }
+
+    #[tokio::test]
+    async fn hooks_have_a_mode_and_a_priority() {
+        let check = async |text: &str, expected: Result<(HookMode, i32), &str>| {
+            let registered = match compile(text) {
+                Ok(script) => Ok(script.register().await.expect("it registers").hooks),
+                Err(error) => Err(error.to_string()),
+            };
+            match (registered, expected) {
+                (Ok(hooks), Ok((mode, priority))) => {
+                    let [hook] = &hooks[..] else { panic!("{text}: {hooks:?}") };
+                    assert_eq!((hook.mode, hook.priority), (mode, priority), "{text}");
+                }
+                (Err(error), Err(expected)) => {
+                    assert!(error.contains(expected), "{text}: {error}");
+                }
+                (registered, _) => panic!("{text}: {registered:?}"),
+            }
+        };
+        let (enforce, audit) = (HookMode::Enforce, HookMode::Audit);
+        check("fn BeforePlan(c) {}", Ok((enforce, 0))).await;
+        let hook = |options: &str| format!("hook(\"before-plan\", {options}|c| 1);");
+        check(&hook(""), Ok((enforce, 0))).await;
+        check(&hook("#{}, "), Ok((enforce, 0))).await;
+        check(&hook("#{ priority: -7 }, "), Ok((enforce, -7))).await;
+        check(&hook("#{ mode: \"audit\", priority: 10 }, "), Ok((audit, 10))).await;
+        check(&hook("#{ mode: \"enforce\" }, "), Ok((enforce, 0))).await;
+        check(&hook("#{ mode: \"watch\" }, "), Err("is \"enforce\" or \"audit\"")).await;
+        check(&hook("#{ mode: true }, "), Err("`mode` of the hook is not a text")).await;
+        for priority in ["1.5", "2147483648", "\"high\""] {
+            let expected = Err("the `priority` of a hook is a whole number");
+            check(&hook(&format!("#{{ priority: {priority} }}, ")), expected).await;
+        }
+        let unknown = "a hook has no \"audit\"; it has priority, mode";
+        check(&hook("#{ audit: true }, "), Err(unknown)).await;
+        let two = |one: &str, other: &str| [hook(one), hook(other)].concat();
+        check(&two("#{ priority: 1 }, ", "#{ priority: 2 }, "), Ok((enforce, 2))).await;
+        check(&two("", "#{ mode: \"audit\" }, "), Err("all of them have it, or none")).await;
+    }
+
+    #[tokio::test]
+    async fn hooks_of_a_script_run_in_the_order_of_their_priorities() {
+        let hook = |priority: i32| {
+            let options = format!("#{{ priority: {priority} }}");
+            format!("hook(\"before-plan\", {options}, |c| {{ c.order += \" {priority}\"; }});")
+        };
+        let named = "fn BeforePlan(c) { c.order += \" named\"; }";
+        let text = [hook(-1), hook(1), named.into(), hook(2)].concat();
+        let outcome = fire(&text, json!({ "order": "" })).await.unwrap();
+        assert_eq!(outcome, HookDecision::Replace(r#"{"order":" 2 1 named -1"}"#.into()));
     }
 
     #[tokio::test]
@@ -603,6 +902,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_error_of_an_unknown_resource_has_its_uri() {
+        let text = "resource(#{ uri: \"a:{b}\", name: \"a\" }, |v| ());";
+        let script = compile(text).expect("the script compiles");
+        for uri in ["a:c", "b:c"] {
+            let Err(Failure::Answered(error)) = script.read_resource(uri, context()).await else {
+                panic!("there is no {uri}");
+            };
+            assert_eq!(error.code, tenon_types::ErrorCode::NotFound, "{uri}");
+            assert_eq!(error.data, Some(json!({ "uri": uri }).into()));
+        }
+    }
+
+    #[tokio::test]
     async fn there_is_no_way_out_of_a_script() {
         assert!(compile("import \"other\" as o;").is_err());
         assert!(compile("let x = eval(\"1\");").is_err());
@@ -642,7 +954,7 @@ mod tests {
             "hook(\"before-plan\", Fn(\"nowhere\"));",
             "the function of the hook before-plan is not in the script",
         );
-        for name in ["beforePlan", "before_plan", "BeforePlann"] {
+        for name in ["beforePlan", "before_plan", "BeforePlann", "BeforePaln"] {
             let expected = format!("a hook point is named `BeforePlan`, not `{name}`");
             check(&format!("fn {name}(context) {{}}"), &expected);
         }
@@ -660,15 +972,15 @@ mod tests {
         };
         let long = "let s = \"x\"; for i in 0..19 { s += s; } for i in 0..20000";
         let bytes = "texts of at most 16777216 bytes together";
-        check(&format!("{long} {{ hook(\"custom:\" + s + i, |c| 1); }}"), bytes);
+        check(&format!("{long} {{ hook(\"test:\" + s + i, |c| 1); }}"), bytes);
         check(
             &format!("{long} {{ strategy(#{{ name: \"t\" + i, description: s }}, |a, b| 1); }}"),
             bytes,
         );
         check(&format!("{long} {{ tool(#{{ name: \"t\" + i, description: s }}, |a| 1); }}"), bytes);
-        let number = "at most 10000 tools, strategies and hooks";
-        check("for i in 0..20000 { hook(\"custom:x\" + i, |c| 1); }", number);
-        let most = "for i in 0..10000 { hook(\"custom:x\" + i, |c| 1); }";
+        let number = "at most 10000 tools, strategies, hooks, resources and prompts";
+        check("for i in 0..20000 { hook(\"test:x\" + i, |c| 1); }", number);
+        let most = "for i in 0..10000 { hook(\"test:x\" + i, |c| 1); }";
         assert!(compile(most).is_ok());
     }
 

@@ -2,14 +2,17 @@
 
 use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, EvalAltResult, Map};
-use serde_json::Value;
-use tenon_types::{CompletionRequest, Memory, Message, OutgoingMessage, Part, Role, ToolResult};
+use serde_json::{Value, json};
+use tenon_types::{
+    CompletionRequest, FormAnswer, FormRequest, Memory, Message, OutgoingMessage, Part, Role,
+    ToolResult, UrlAnswer, UrlRequest,
+};
 
 use super::engine::{MAX_STRING_BYTES, to_json};
 use super::error::written;
 use super::running::ask;
 use crate::call::mask::Unmasked;
-use crate::capability::{inference, messaging, network, tools};
+use crate::capability::{host_tools, inference, memory, messaging, network, user};
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -19,6 +22,8 @@ const DEFAULT_MEMORIES: i64 = 10;
 pub(super) fn add(engine: &mut rhai::Engine) {
     engine.register_fn("call_tool", |name: &str| call_tool(name, Map::new()));
     engine.register_fn("call_tool", call_tool);
+    engine.register_fn("ask", ask_user);
+    engine.register_fn("ask_url", ask_url);
     engine.register_fn("complete", |model: &str, prompt: &str| {
         let said = [("model", model), ("prompt", prompt)];
         complete(said.map(|(key, text)| (key.into(), text.into())).into_iter().collect())
@@ -37,8 +42,9 @@ pub(super) fn add(engine: &mut rhai::Engine) {
 /// its failure is thrown.
 fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     let (name, arguments) = (name.to_string(), to_json(&arguments.into())?);
-    let result: ToolResult =
-        ask(|host| async move { tools::call(&host.granted, host.caller, name, arguments).await })?;
+    let result: ToolResult = ask(|host| async move {
+        host_tools::call(&host.granted, host.caller, name, arguments).await
+    })?;
     if result.is_error {
         return Err(result.plain_text().into());
     }
@@ -48,8 +54,36 @@ fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     }
 }
 
-/// Asks a model: `model` and `prompt`, and where they are wanted `system`, `max_tokens` and
-/// `temperature`. Returns the text of the answer.
+/// Has the user fill in a form: a message and the JSON Schema of an object with flat members, or its properties alone.
+/// Returns the map that was filled in, or `()` where the user declined or went away.
+fn ask_user(message: &str, schema: Map) -> Answer<Dynamic> {
+    let schema = match to_json(&schema.into())? {
+        schema if schema["properties"].is_object() => schema,
+        properties => json!({ "type": "object", "properties": properties }),
+    };
+    let form = Unmasked::new(FormRequest::new(message, schema));
+    let answer = ask(|host| async move {
+        user::require(&host.granted, "ask")?;
+        user::ask(&host.granted, host.request(), form).await
+    })?;
+    match answer {
+        FormAnswer::Accepted(content) => to_dynamic(Value::Object(content)),
+        FormAnswer::Declined | FormAnswer::Cancelled => Ok(Dynamic::UNIT),
+    }
+}
+
+/// Asks the user to open a page. Returns whether the user did.
+fn ask_url(message: &str, url: &str) -> Answer<bool> {
+    let page = Unmasked::new(UrlRequest::new(message, url));
+    let answer = ask(|host| async move {
+        user::require(&host.granted, "ask-url")?;
+        user::ask_url(&host.granted, host.request(), page).await
+    })?;
+    Ok(answer == UrlAnswer::Accepted)
+}
+
+/// Asks a model: `prompt`, and where they are wanted `model`, `system`, `max_tokens` and `temperature`. Without a model
+/// it is the one that the host chooses. Returns the text of the answer.
 fn complete(about: Map) -> Answer<String> {
     let known = ["model", "prompt", "system", "max_tokens", "temperature"];
     if let Some(key) = about.keys().find(|key| !known.contains(&key.as_str())) {
@@ -60,7 +94,7 @@ fn complete(about: Map) -> Answer<String> {
         text.transpose().map_err(|kind| format!("the `{key}` is a text, not {kind}").into())
     };
     let missing = |key: &str| format!("the request has no {key}");
-    let model = text("model")?.ok_or_else(|| missing("model"))?;
+    let model = text("model")?.unwrap_or_else(|| inference::DEFAULT_MODEL.into());
     let prompt = text("prompt")?.ok_or_else(|| missing("prompt"))?;
     let max_tokens = about.get("max_tokens").map(|value| {
         let tokens = value.as_int().ok().and_then(|tokens| u64::try_from(tokens).ok());
@@ -76,10 +110,12 @@ fn complete(about: Map) -> Answer<String> {
     if let Some(system) = text("system")? {
         request.messages.insert(0, Message::text(Role::System, system));
     }
-    request.limits.max_tokens = max_tokens.transpose()?;
-    request.limits.temperature = temperature.transpose()?;
-    let completion =
-        ask(|host| async move { inference::complete(&host.granted, host.caller, request).await })?;
+    request.sampling.max_tokens = max_tokens.transpose()?;
+    request.sampling.temperature = temperature.transpose()?;
+    let completion = ask(|host| async move {
+        let asks = host.request();
+        inference::complete(&host.granted, host.caller, asks, request).await
+    })?;
     let texts = completion.parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,
@@ -99,7 +135,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
     let query = Unmasked::new(query.to_string());
     let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
-        ask(|host| async move { messaging::search_memory(&host.granted, query, limit).await })?;
+        ask(|host| async move { memory::search_memory(&host.granted, query, limit).await })?;
     let map = |memory: Memory| {
         let mut map = Map::new();
         map.insert("text".into(), memory.text.into());

@@ -13,9 +13,13 @@ use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
 use super::threads;
-use crate::call::Caller;
+use crate::call::{Caller, CallerClient};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Network;
+use crate::capability::notify::PluginNews;
+use crate::capability::served::Request;
+use crate::capability::services::Requester;
+use crate::observe::PluginLog;
 
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
@@ -61,6 +65,26 @@ pub(super) struct HostAccess {
     pub(super) caller: Caller,
     /// Where the host works while the script waits.
     pub(super) runtime: Handle,
+    pub(super) plugin: Arc<str>,
+    pub(super) log: Arc<PluginLog>,
+    pub(super) news: Arc<PluginNews>,
+    /// The call that the script serves.
+    pub(super) call_id: Option<String>,
+}
+
+impl HostAccess {
+    /// What the script asks of a user or a model.
+    pub(super) fn request(&self) -> Request {
+        let Caller { agent_id, session_id, client, outer, .. } = &self.caller;
+        let requester = Requester {
+            plugin: self.granted.plugin().to_string(),
+            call_id: self.call_id.clone(),
+            agent_id: agent_id.clone(),
+            session_id: session_id.clone(),
+        };
+        let calls = outer.innermost().cloned().into_iter().collect();
+        Request { requester, client: client.clone(), calls }
+    }
 }
 
 /// What a call has used.
@@ -133,6 +157,25 @@ fn end(why: TerminationReason) -> Box<EvalAltResult> {
     EvalAltResult::ErrorTerminated(Dynamic::from(why), Position::NONE).into()
 }
 
+/// The client that the call is made for.
+pub(super) fn client() -> Option<CallerClient> {
+    RUNNING.with_borrow(|running| running.as_ref()?.outside.as_ref()?.caller.client.clone())
+}
+
+/// Has the host do something at once. It counts as a call of the host.
+pub(super) fn with_host<T>(what: impl FnOnce(&HostAccess) -> T) -> Result<T, Box<EvalAltResult>> {
+    RUNNING.with_borrow_mut(|running| {
+        let running = running.as_mut();
+        let outside = "the host can be asked in calls, not while the script is loaded";
+        let running = running.ok_or(outside)?;
+        running.host_calls += 1;
+        if running.host_calls > running.most_host_calls {
+            return Err(end(TerminationReason::TooManyHostCalls(running.most_host_calls)));
+        }
+        running.outside.as_ref().map(what).ok_or_else(|| outside.into())
+    })
+}
+
 /// Has the host do something on its own threads, and waits for it on this one. The time is not the
 /// script's, and its place among those that run is free meanwhile. What the host refuses the script
 /// gets to see as an error that it can catch.
@@ -181,7 +224,7 @@ where
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                break Err(Error::Failed("the host is ending".into()));
+                break Err(Error::failed("the host is ending"));
             }
         }
     };

@@ -23,7 +23,7 @@ use super::{
     is_secret, problem,
 };
 use crate::call::{Failure, within};
-use crate::capability::{self, ComponentRole, HostState, InstanceConfig};
+use crate::capability::{self, ComponentRole, Edition, HostState, InstanceConfig};
 use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
 use crate::runtime::{Allocation, Plugin};
 
@@ -190,6 +190,7 @@ impl SchemaSandbox {
             session_id: None,
             traceparent: None,
             time_left: None,
+            extra: None,
         };
         let result = match checker.call_tool(tool, arguments, context).await {
             Ok(result) => result,
@@ -227,8 +228,12 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
     let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
-    let linker =
-        capability::linker(&wasm.engine, ComponentRole::Plugin(&Grants::default()), link_older);
+    let linker = capability::linker(
+        &wasm.engine,
+        ComponentRole::Plugin(&Grants::default()),
+        Edition::Async,
+        link_older,
+    );
     let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
     let pre = pre.map_err(|error| format!("{error:#}"))?;
     let indices = find_exports(&pre).map_err(|error| error.to_string())?;

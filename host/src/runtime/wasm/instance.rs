@@ -1,5 +1,6 @@
 //! An instance with its store, and what its failures mean.
 
+use std::io;
 use std::sync::Arc;
 use tenon_config::limits::{LimitExceeded, Limits};
 use wasmtime::component::InstancePre;
@@ -10,6 +11,10 @@ use super::{AttributedJob, GuestHandle, Indices, Job};
 use crate::call::Failure;
 use crate::capability::state::UsageRecorder;
 use crate::capability::{HostState, InstanceConfig};
+
+/// How often an instance is tried once more for which the system had no time. The first instance of a component makes
+/// an image of its memory and seals it, which Linux refuses with `EBUSY` while it moves one of the pages.
+const MAX_BUSY_RETRIES: usize = 5;
 
 /// An instance that can be called.
 pub(super) struct WasmInstance {
@@ -24,11 +29,15 @@ impl WasmInstance {
         indices: &Indices,
         setting: &Arc<InstanceConfig>,
     ) -> Result<Self, Failure> {
-        let mut store = HostState::store(pre.engine(), setting);
-        let usage_counter = store.data().usage_counter();
-        match usage_counter.count(pre.instantiate_async(&mut store)).await {
-            Ok(instance) => Ok(Self { exports: indices.clone().of(instance), store }),
-            Err(error) => Err(failure(&error, store.data())),
+        let mut left = MAX_BUSY_RETRIES;
+        loop {
+            let mut store = HostState::store(pre.engine(), setting);
+            let usage_counter = store.data().usage_counter();
+            match usage_counter.count(pre.instantiate_async(&mut store)).await {
+                Ok(instance) => return Ok(Self { exports: indices.clone().of(instance), store }),
+                Err(error) if left > 0 && is_busy(&error) => left -= 1,
+                Err(error) => return Err(failure(&error, store.data())),
+            }
         }
     }
 
@@ -42,6 +51,12 @@ impl WasmInstance {
         let result = usage_counter.count(running).await.flatten();
         result.map_err(|error| failure(&error, store.data()))
     }
+}
+
+/// Whether the system had no time for what it was asked, and may have it a moment later.
+fn is_busy(error: &wasmtime::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ResourceBusy)
 }
 
 /// What went wrong in an instance: a limit that it reached, or a trap of its own.
@@ -72,5 +87,19 @@ pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     match state.console.tail() {
         last_words if last_words.is_empty() => Failure::Trapped(root),
         last_words => Failure::Trapped(format!("{root}; last output: {last_words}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_system_is_busy_with_is_tried_again() {
+        let busy = || io::Error::from(io::ErrorKind::ResourceBusy);
+        assert!(is_busy(&wasmtime::Error::new(busy())));
+        assert!(is_busy(&wasmtime::Error::new(busy()).context("an image of a memory is made")));
+        assert!(!is_busy(&wasmtime::Error::new(io::Error::from(io::ErrorKind::OutOfMemory))));
+        assert!(!is_busy(&wasmtime::Error::new(Trap::UnreachableCodeReached)));
     }
 }

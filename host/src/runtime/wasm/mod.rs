@@ -1,13 +1,14 @@
 //! Plugins that are WebAssembly components, the bridge to MCP servers among them.
 //!
 //! A component is compiled and linked once. Its calls then run on *fresh* instances, one for each
-//! call, or on one *shared* instance; see [`InstanceMode`]. Every instance has a store of its own, and a
+//! call, on one *shared* instance, or on one for each *session*; see [`InstanceMode`]. Every instance has a store of its own, and a
 //! store that has trapped, timed out or lost its caller is thrown away.
 
 mod abi;
 mod cache;
 mod engine;
 mod instance;
+mod sessions;
 mod shape;
 mod shared;
 pub(crate) mod stream;
@@ -17,15 +18,16 @@ use futures::FutureExt;
 use std::sync::Arc;
 use tenon_config::config::InstanceMode;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
-    Json, ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
-    TemplatePage, ToolResult,
+    ArgumentCompletion, CallContext, Completion, CompletionRequest, Error, Evaluation,
+    HookDecision, HookEvent, Identity, Json, ModelInfo, Prompt, PromptPage, Registration,
+    ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolResult,
 };
+use tokio::sync::OnceCell;
 use wasmtime::component::{Accessor, HasSelf, InstancePre};
 
 pub use abi::speaks;
+use abi::{Answer, Exports, Interface};
 pub(crate) use abi::{ExportError, Indices, check as check_exports, find_exports, link_older};
-use abi::{Exports, Interface};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, WasmRuntime};
@@ -34,13 +36,28 @@ use super::{CompletionStream, Plugin};
 use crate::call::{CurrentCall, Failure, within};
 use crate::capability::{HostState, InstanceConfig};
 use instance::WasmInstance;
+use sessions::{SessionInstances, SessionLease};
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
     component: Arc<LinkedComponent>,
-    /// The live instance, for a plugin that shares one.
-    shared: Option<Arc<SharedInstance>>,
+    instances: Instances,
+}
+
+/// The live instances of a plugin.
+enum Instances {
+    /// None: each call has its own.
+    Fresh,
+    Shared(Arc<SharedInstance>),
+    Session(Arc<SessionInstances>),
+}
+
+/// A caller's hold on a live instance.
+struct LiveLease {
+    lease: InstanceLease,
+    /// Keeps the session from ending as idle.
+    session: Option<SessionLease>,
 }
 
 /// A component that was linked, where its exports are, and what its instances are made with.
@@ -54,12 +71,29 @@ struct LinkedComponent {
 struct GuestHandle {
     accessor: Accessor<HostState>,
     exports: Box<dyn Exports>,
+    /// Who the plugin is, once the instance was started.
+    identity: OnceCell<Identity>,
 }
 
 impl GuestHandle {
     fn new(accessor: &Accessor<HostState>, exports: Box<dyn Exports>) -> Arc<Self> {
         let accessor = accessor.with_getter::<HasSelf<HostState>>(|state| state);
-        Arc::new(Self { accessor, exports })
+        Arc::new(Self { accessor, exports, identity: OnceCell::new() })
+    }
+
+    /// Starts the instance, unless that was done. It says who the plugin is.
+    async fn start(&self) -> Answer<Identity> {
+        let start = || async {
+            match self.exports.start(&self.accessor).await {
+                Ok(Ok(identity)) => Ok(identity),
+                Ok(Err(error)) => Err(Ok(error)),
+                Err(trap) => Err(Err(trap)),
+            }
+        };
+        match self.identity.get_or_try_init(start).await {
+            Ok(identity) => Ok(Ok(identity.clone())),
+            Err(failed) => failed.map(Err),
+        }
     }
 }
 
@@ -76,9 +110,17 @@ where
     type Doing = D;
 }
 
-/// The id of a call, for all that have to do with it.
-fn shared_id(context: &CallContext) -> Arc<str> {
-    context.call_id.as_str().into()
+/// What is to be known of a call to run it.
+struct CallKey {
+    id: Arc<str>,
+    session: Option<String>,
+}
+
+impl CallKey {
+    fn of(context: &CallContext) -> Self {
+        let session = context.session_id.clone();
+        Self { id: context.call_id.as_str().into(), session }
+    }
 }
 
 /// A job, and the call that it serves, if it serves one.
@@ -120,23 +162,27 @@ impl WasmPlugin {
         setting: InstanceConfig,
         mode: InstanceMode,
     ) -> Self {
-        let shared = (mode == InstanceMode::Shared).then(Arc::default);
+        let instances = match mode {
+            InstanceMode::Fresh => Instances::Fresh,
+            InstanceMode::Shared => Instances::Shared(Arc::default()),
+            InstanceMode::Session => Instances::Session(SessionInstances::new(&setting.limits)),
+        };
         let component = LinkedComponent { pre, indices, setting: Arc::new(setting) };
-        Self { component: Arc::new(component), shared }
+        Self { component: Arc::new(component), instances }
     }
 
-    /// Runs a job on the instance that the mode asks for. `call_id` is the call that the instance
-    /// is asked to cancel when the returned future is dropped.
-    async fn run<R, J>(&self, call_id: Option<Arc<str>>, job: J) -> Result<R, Failure>
+    /// Runs a job on the instance that the mode asks for. `call` is what the instance is asked to cancel when the
+    /// returned future is dropped.
+    async fn run<R, J>(&self, call: Option<CallKey>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
         J: Job<Result<R, Error>>,
     {
-        let job = attributed(call_id, job);
-        let answer = match &self.shared {
+        let (id, session) = call.map(|CallKey { id, session }| (id, session)).unzip();
+        let job = attributed(id, job);
+        let answer = match self.live(session.flatten().as_deref()).await? {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
-            Some(shared) => {
-                let lease = self.lease(shared).await?;
+            Some(LiveLease { lease, session: _session }) => {
                 let _recorder = lease.record_usage();
                 lease.submit(job).wait().await
             }
@@ -156,8 +202,23 @@ impl WasmPlugin {
         self.component.instantiate().await
     }
 
-    /// A place at the shared instance. One that takes the place of another registers first, as the
-    /// contract has it; what it registers is known already.
+    /// A place at the live instance that serves a call of this session; nothing where each call has its own.
+    async fn live(&self, session: Option<&str>) -> Result<Option<LiveLease>, Failure> {
+        match (&self.instances, session) {
+            (Instances::Fresh, _) | (Instances::Session(_), None) => Ok(None),
+            (Instances::Shared(shared), _) => {
+                Ok(Some(LiveLease { lease: self.lease(shared).await?, session: None }))
+            }
+            (Instances::Session(sessions), Some(id)) => {
+                let session = sessions.lease(id)?;
+                let lease = self.lease(session.instance()).await?;
+                Ok(Some(LiveLease { lease, session: Some(session) }))
+            }
+        }
+    }
+
+    /// A place at a live instance. One that takes the place of another is started first, as the contract
+    /// has it; what it contributes is known already.
     async fn lease(&self, shared: &Arc<SharedInstance>) -> Result<InstanceLease, Failure> {
         if let Some(lease) = shared.current() {
             return Ok(lease);
@@ -168,7 +229,8 @@ impl WasmPlugin {
                 let registered = async {
                     let handle = InstanceHandle::start(component.instantiate().await?);
                     let lease = InstanceLease::new(handle.clone())?;
-                    lease.submit(attributed(None, register)).wait().await??;
+                    let start = async |guest: Arc<GuestHandle>| guest.start().await;
+                    lease.submit(attributed(None, start)).wait().await??;
                     Ok(handle)
                 };
                 within(component.setting.startup, registered).await
@@ -185,26 +247,33 @@ impl LinkedComponent {
     }
 }
 
-/// Asks an instance what it contributes.
-async fn register(guest: Arc<GuestHandle>) -> wasmtime::Result<Result<Registration, Error>> {
-    guest.exports.register(&guest.accessor).await
+/// Starts an instance, unless that was done, and asks it what it contributes.
+async fn register(guest: Arc<GuestHandle>, indices: Indices) -> Answer<Registration> {
+    let GuestHandle { accessor, exports, identity } = &*guest;
+    if identity.get().is_none() {
+        exports.check_types(accessor)?;
+    }
+    match guest.start().await? {
+        Ok(identity) => abi::contributions(&*indices, &**exports, accessor, identity).await,
+        Err(error) => Ok(Err(error)),
+    }
 }
 
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
-        let registration = match &self.shared {
-            None => self.run(None, register).await?,
-            Some(shared) => {
+        let indices = self.component.indices.clone();
+        let register = move |guest| register(guest, indices);
+        match &self.instances {
+            Instances::Fresh | Instances::Session(_) => self.run(None, register).await,
+            Instances::Shared(shared) => {
                 let component = self.component.clone();
                 let start =
                     || async move { Ok(InstanceHandle::start(component.instantiate().await?)) };
                 let lease = shared.lease(start).await?;
-                lease.submit(attributed(None, register)).wait().await??
+                Ok(lease.submit(attributed(None, register)).wait().await??)
             }
-        };
-        abi::check_registration(&*self.component.indices, &registration)?;
-        Ok(registration)
+        }
     }
 
     async fn call_tool(
@@ -213,21 +282,21 @@ impl Plugin for WasmPlugin {
         arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let (name, call_id) = (name.to_string(), shared_id(&context));
+        let (name, key) = (name.to_string(), CallKey::of(&context));
         let arguments = arguments.into_text();
         self.needs(Interface::Tools)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.call_tool(&guest.accessor, name, arguments, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
-        let call_id = shared_id(&event.call);
+        let key = CallKey::of(&event.call);
         self.needs(Interface::Hooks)?;
         let call =
             async move |guest: Arc<GuestHandle>| guest.exports.handle(&guest.accessor, event).await;
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {
@@ -241,12 +310,12 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<Completion, Failure> {
-        let call_id = shared_id(&context);
+        let key = CallKey::of(&context);
         self.needs(Interface::Provider)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.complete(&guest.accessor, request, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn stream(
@@ -259,8 +328,8 @@ impl Plugin for WasmPlugin {
         }
         // An answer that comes in pieces outlives the call that began it, so that a fresh instance
         // lives in a task of its own as well.
-        let lease = match &self.shared {
-            Some(shared) => self.lease(shared).await?,
+        let lease = match self.live(context.session_id.as_deref()).await? {
+            Some(LiveLease { lease, .. }) => lease,
             None => InstanceLease::new(InstanceHandle::start(self.instantiate().await?))?,
         };
         stream::open(lease, request, context).await
@@ -273,13 +342,13 @@ impl Plugin for WasmPlugin {
         options: Json,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
-        let (strategy, call_id) = (strategy.to_string(), shared_id(&context));
+        let (strategy, key) = (strategy.to_string(), CallKey::of(&context));
         let (subject, options) = (subject.into_text(), options.into_text());
         self.needs(Interface::Evals)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.evaluate(&guest.accessor, strategy, subject, options, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn list_resources(
@@ -287,12 +356,12 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        let call_id = shared_id(&context);
+        let key = CallKey::of(&context);
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_resources(&guest.accessor, cursor, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn list_templates(
@@ -300,12 +369,12 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        let call_id = shared_id(&context);
+        let key = CallKey::of(&context);
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_templates(&guest.accessor, cursor, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn read_resource(
@@ -313,12 +382,12 @@ impl Plugin for WasmPlugin {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let (uri, call_id) = (uri.to_string(), shared_id(&context));
+        let (uri, key) = (uri.to_string(), CallKey::of(&context));
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.read_resource(&guest.accessor, uri, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn list_prompts(
@@ -326,12 +395,12 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        let call_id = shared_id(&context);
+        let key = CallKey::of(&context);
         self.needs(Interface::Prompts)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_prompts(&guest.accessor, cursor, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn get_prompt(
@@ -340,12 +409,12 @@ impl Plugin for WasmPlugin {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        let (name, call_id) = (name.to_string(), shared_id(&context));
+        let (name, key) = (name.to_string(), CallKey::of(&context));
         self.needs(Interface::Prompts)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.get_prompt(&guest.accessor, name, arguments, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
     async fn subscribe(
@@ -354,29 +423,39 @@ impl Plugin for WasmPlugin {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        let (uri, call_id) = (uri.to_string(), shared_id(&context));
+        let (uri, key) = (uri.to_string(), CallKey::of(&context));
         self.needs(Interface::Subscriptions)?;
         let call = async move |guest: Arc<GuestHandle>| match wanted {
             true => guest.exports.subscribe(&guest.accessor, uri, context).await,
             false => guest.exports.unsubscribe(&guest.accessor, uri, context).await,
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
     }
 
-    async fn suggest(&self, blank: Blank, context: CallContext) -> Result<Suggestions, Failure> {
-        let call_id = shared_id(&context);
+    async fn suggest(
+        &self,
+        argument: ArgumentCompletion,
+        context: CallContext,
+    ) -> Result<Suggestions, Failure> {
+        let key = CallKey::of(&context);
         self.needs(Interface::Completions)?;
         let call = async move |guest: Arc<GuestHandle>| {
-            guest.exports.suggest(&guest.accessor, blank, context).await
+            guest.exports.suggest(&guest.accessor, argument, context).await
         };
-        self.run(Some(call_id), call).await
+        self.run(Some(key), call).await
+    }
+
+    async fn end_session(&self, session: &str) {
+        if let Instances::Session(sessions) = &self.instances {
+            sessions.end(session).await;
+        }
     }
 
     async fn shutdown(&self) {
-        if let Some(handle) = self.shared.as_ref().and_then(|shared| shared.close()) {
-            handle
-                .end(async |guest: Arc<GuestHandle>| guest.exports.shutdown(&guest.accessor).await)
-                .await;
+        match &self.instances {
+            Instances::Fresh => {}
+            Instances::Shared(shared) => shared.end().await,
+            Instances::Session(sessions) => sessions.close().await,
         }
     }
 }

@@ -133,10 +133,22 @@ impl SharedInstance {
         Ok(Err(started))
     }
 
-    /// Empties the place, for good.
-    pub(super) fn close(&self) -> Option<Arc<InstanceHandle>> {
+    /// Whether callers wait for it.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.handle
+            .load()
+            .as_ref()
+            .is_some_and(|handle| handle.state.waiting.load(Ordering::SeqCst) > 0)
+    }
+
+    /// Empties the place, for good. An instance that is there stops; calls in flight are given up.
+    pub(super) async fn end(&self) {
         *self.starting() = StartState::Never;
-        self.handle.swap(None)
+        if let Some(handle) = self.handle.swap(None) {
+            handle
+                .end(async |guest: Arc<GuestHandle>| guest.exports.stop(&guest.accessor).await)
+                .await;
+        }
     }
 
     fn starting(&self) -> MutexGuard<'_, StartState> {
@@ -253,7 +265,7 @@ impl InstanceHandle {
 
     /// Runs a job that no caller waits for as the last one, and drops the store. Calls in flight
     /// are given up before.
-    pub(super) async fn end<J: Job<()>>(&self, last: J) {
+    async fn end<J: Job<()>>(&self, last: J) {
         // Somebody waits: the callers that leave now are not the last, whose leaving ends it.
         self.state.waiting.fetch_add(1, Ordering::SeqCst);
         self.state.retired.store(true, Ordering::SeqCst);

@@ -23,7 +23,7 @@ use wasmtime::component::{
 };
 
 use super::shared::{InstanceLease, JobHandle};
-use super::{GuestHandle, attributed, shared_id};
+use super::{CallKey, GuestHandle, attributed};
 use crate::call::mask::MaskSecrets;
 use crate::call::{Failure, within};
 use crate::capability::HostState;
@@ -336,7 +336,7 @@ impl From<Completion> for CompletionStream {
                     pieces.push(Delta::ToolCallStart(start));
                     pieces.push(Delta::ToolCallArguments(arguments));
                 }
-                Part::Image(_) | Part::Audio(_) | Part::ToolAnswer(_) | Part::Other(_) => {}
+                Part::Image(_) | Part::Audio(_) | Part::ToolCallResult(_) | Part::Other(_) => {}
             }
         }
         let (mut sender, deltas) = mpsc::channel(pieces.len());
@@ -356,13 +356,13 @@ pub(super) async fn open(
     let (pieces, deltas) = mpsc::channel(BUFFERED_DELTAS);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
-    let call_id = shared_id(&context);
+    let call = CallKey::of(&context);
     let answer = AnswerWriter { pieces, end, started };
     let work = async move |guest: Arc<GuestHandle>| {
-        let GuestHandle { accessor, exports } = &*guest;
+        let GuestHandle { accessor, exports, .. } = &*guest;
         exports.stream(accessor, request, context, answer).await
     };
-    let call = lease.submit(attributed(Some(call_id), work));
+    let call = lease.submit(attributed(Some(call.id), work));
     match begun.await {
         Ok(()) => {
             let end = SummarySource::Awaited { summary, call };

@@ -3,10 +3,10 @@
 #[allow(warnings)]
 mod bindings;
 
-use bindings::exports::tenon::plugin::{plugin, tool_handler};
+use bindings::exports::tenon::plugin::{lifecycle, tools};
 use bindings::tenon::plugin::log;
 use bindings::tenon::plugin::types::{
-    CallContext, Content, ContentBlock, Error, ToolAnnotations, ToolDefinition, ToolResult,
+    CallContext, Content, ContentBlock, Error, ErrorCode, ToolAnnotations, ToolDefinition, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -20,42 +20,45 @@ const TOOLS: [(&str, &str); 3] = [
     ("hang", "Never answers."),
 ];
 
-impl plugin::Guest for Component {
-    fn register() -> Result<plugin::Registration, Error> {
-        Ok(plugin::Registration {
-            identity: plugin::Identity {
-                name: env!("CARGO_PKG_NAME").into(),
-                version: env!("CARGO_PKG_VERSION").into(),
-                description: env!("CARGO_PKG_DESCRIPTION").into(),
-            },
-            tools: TOOLS.map(definition).into(),
-            hooks: vec![],
-            providers: vec![],
-            evals: vec![],
-            resources: false,
-            prompts: false,
+impl lifecycle::Guest for Component {
+    fn start() -> Result<lifecycle::Identity, Error> {
+        Ok(lifecycle::Identity {
+            name: env!("CARGO_PKG_NAME").into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            description: env!("CARGO_PKG_DESCRIPTION").into(),
+            extra: None,
         })
     }
 
-    fn shutdown() {}
+    fn stop() {}
 }
 
-impl tool_handler::Guest for Component {
-    fn call(name: String, arguments: String, context: CallContext) -> Result<ToolResult, Error> {
+impl tools::Guest for Component {
+    fn list_tools() -> Result<Vec<ToolDefinition>, Error> {
+        Ok(TOOLS.map(definition).into())
+    }
+
+    fn call_tool(
+        name: String,
+        arguments: String,
+        context: CallContext,
+    ) -> Result<ToolResult, Error> {
         let fields = [("call".to_owned(), context.call_id)];
         log::write(log::Level::Debug, &format!("{name} is called"), &fields);
         let arguments: Value = serde_json::from_str(&arguments)
-            .map_err(|wrong| Error::InvalidInput(wrong.to_string()))?;
+            .map_err(|wrong| error(ErrorCode::InvalidInput, wrong.to_string()))?;
         let text = arguments["text"].as_str().unwrap_or_default().to_string();
         match name.as_str() {
             "echo" => Ok(answer(text, false)),
             "fail" => Ok(answer(text, true)),
             "hang" => loop {},
-            _ => Err(Error::NotFound(format!("there is no tool {name:?}"))),
+            _ => Err(error(ErrorCode::NotFound, format!("there is no tool {name:?}"))),
         }
     }
+}
 
-    fn cancel(_call_id: String) {}
+fn error(code: ErrorCode, message: String) -> Error {
+    Error { code, message, retry_after: None, data: None }
 }
 
 fn answer(text: String, is_error: bool) -> ToolResult {

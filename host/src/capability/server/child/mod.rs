@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_config::discover::trust::TrustedProgram;
 use tenon_config::limits::MAX_DURATION;
-use tenon_types::{Error, Unavailability};
+use tenon_types::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex, Notify, SetOnce};
@@ -55,7 +55,7 @@ impl ChildSpec {
         let changed = tokio::task::spawn_blocking(move || trusted.changed()).await;
         let changed = changed.unwrap_or_else(|_| Some(self.program.clone()))?.display().to_string();
         let problem = format!("{changed} has changed since its project was trusted");
-        Some(Error::Denied(format!("{problem}; run `tenon trust` to review the change")))
+        Some(Error::denied(format!("{problem}; run `tenon trust` to review the change")))
     }
 }
 
@@ -97,7 +97,7 @@ impl StartError {
 
 /// An error of the contract for what may work another time.
 pub(crate) fn unavailable(message: impl Into<String>) -> Error {
-    Error::Unavailable(Unavailability { message: message.into(), retry_after: None })
+    Error::unavailable(message)
 }
 
 /// An instance's place for its one child, and its clock.
@@ -242,7 +242,7 @@ impl Input {
     /// The pipe, and what is to be written to it: these lines behind what is left over.
     fn with(&mut self, lines: Vec<Vec<u8>>) -> Result<(&mut ChildStdin, &mut VecDeque<u8>), Error> {
         if lines.iter().any(|line| memchr::memchr(b'\n', line).is_some()) {
-            return Err(Error::InvalidInput("the line has a line end in it".into()));
+            return Err(Error::invalid_input("the line has a line end in it"));
         }
         let Self { pipe: Some(pipe), rest } = self else {
             return Err(unavailable("the server's standard input is closed"));
@@ -406,6 +406,7 @@ mod tests {
     use crate::capability::server::Supervision;
     use crate::observe::PluginNotifications;
     use tenon_config::secret::Redactor;
+    use tenon_types::ErrorCode;
 
     /// A child that gives back each line that it reads.
     fn echo() -> Child {
@@ -456,7 +457,7 @@ mod tests {
     async fn lines_are_written_whole_and_in_order_or_not_at_all() {
         let child = echo();
         let refused = child.write_lines(lines(&["one", "two\nthree"])).await;
-        assert!(matches!(refused, Err(Error::InvalidInput(_))), "{refused:?}");
+        assert!(matches!(refused, Err(Error { code: ErrorCode::InvalidInput, .. })), "{refused:?}");
         child.write_lines(lines(&["four", "", "five"])).await.expect("they are written");
         child.write_lines(lines(&["six"])).await.expect("it is written");
         assert_eq!(read(&child, 4).await, ["four", "", "five", "six"]);

@@ -8,29 +8,29 @@
 
 #[cfg(test)]
 mod v0_0;
-mod v0_1;
+mod v0_2;
 
 use async_trait::async_trait;
 use semver::Version;
 use std::sync::Arc;
 use tenon_config::contract::PACKAGE_VERSION;
 use tenon_types::{
-    Blank, CallContext, Completion, CompletionRequest, Error, Evaluation, HookDecision, HookEvent,
-    ModelInfo, Prompt, PromptPage, Registration, ResourceContents, ResourcePage, Suggestions,
-    TemplatePage, ToolResult,
+    ArgumentCompletion, CallContext, Completion, CompletionRequest, Error, EvalDefinition,
+    Evaluation, HookDecision, HookEvent, HookRegistration, Identity, ModelInfo, Prompt, PromptPage,
+    ProviderDefinition, Registration, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+    ToolDefinition, ToolResult,
 };
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Accessor, Component, Instance, InstancePre, Linker};
 
 use super::stream::AnswerWriter;
-use crate::call::Failure;
 use crate::capability::HostState;
 
 /// Why a component is no plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExportError {
     /// It exports nothing of the contract.
-    #[error("it does not export tenon:plugin/plugin@{PACKAGE_VERSION}, so it is not a plugin")]
+    #[error("it does not export tenon:plugin/lifecycle@{PACKAGE_VERSION}, so it is not a plugin")]
     NoPlugin,
     /// It was made for a version of the contract that this host does not speak.
     #[error(
@@ -97,7 +97,7 @@ struct Abi {
 
 /// The versions that this host speaks, the newest first.
 static VERSIONS: &[Abi] = &[
-    Abi { version: PACKAGE_VERSION, find: v0_1::find, link: |_, _| Ok(()) },
+    Abi { version: PACKAGE_VERSION, find: v0_2::find, link: |_, _| Ok(()) },
     #[cfg(test)]
     Abi { version: v0_0::VERSION, find: v0_0::find, link: v0_0::link },
 ];
@@ -128,9 +128,10 @@ pub(crate) fn link_older(capability: &str, linker: &mut Linker<HostState>) -> wa
     VERSIONS.iter().try_for_each(|abi| (abi.link)(capability, linker))
 }
 
-/// An interface that plugins may export, besides `plugin`.
+/// An interface that plugins may export, besides `lifecycle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interface {
+    Cancellation,
     Tools,
     Hooks,
     Provider,
@@ -146,11 +147,12 @@ impl Interface {
     /// Its name in the contract.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Tools => "tool-handler",
-            Self::Hooks => "hook-handler",
-            Self::Provider => "provider-handler",
+            Self::Cancellation => "cancellation",
+            Self::Tools => "tools",
+            Self::Hooks => "hooks",
+            Self::Provider => "providers",
             Self::Stream => "provider-stream",
-            Self::Evals => "eval-handler",
+            Self::Evals => "evals",
             Self::Resources => "resources",
             Self::Subscriptions => "subscriptions",
             Self::Prompts => "prompts",
@@ -161,6 +163,7 @@ impl Interface {
     /// What a plugin contributes by it.
     pub(super) fn contribution(self) -> &'static str {
         match self {
+            Self::Cancellation => "cancellation",
             Self::Tools => "tools",
             Self::Hooks => "hooks",
             Self::Provider | Self::Stream => "a provider",
@@ -201,7 +204,7 @@ impl ExportedInterfaces {
 
     /// The one version that all of them are of, as far as this host tells versions apart.
     fn abi(&self) -> Result<&'static Abi, ExportError> {
-        let plugin = self.interfaces.iter().find(|(interface, _)| interface == "plugin");
+        let plugin = self.interfaces.iter().find(|(interface, _)| interface == "lifecycle");
         let (_, version) =
             plugin.or_else(|| self.interfaces.first()).ok_or(ExportError::NoPlugin)?;
         let refused = || ExportError::Version(version.clone());
@@ -238,28 +241,40 @@ pub(crate) fn find_exports(pre: &InstancePre<HostState>) -> Result<Indices, Expo
     (exported.abi()?.find)(pre, &exported)
 }
 
-/// Checks that a component exports what its registration needs.
-pub(super) fn check_registration(
+/// Asks an instance that was started what it contributes, by each interface that it exports. `offered` says what of
+/// resources and prompts there is, where the component does not offer all that it exports.
+pub(super) async fn contributions(
     indices: &dyn FindExports,
-    registration: &Registration,
-) -> Result<(), Failure> {
-    let needs = [
-        ("tools", Interface::Tools, !registration.tools.is_empty()),
-        ("hooks", Interface::Hooks, !registration.hooks.is_empty()),
-        ("providers", Interface::Provider, !registration.providers.is_empty()),
-        ("evals", Interface::Evals, !registration.evals.is_empty()),
-        ("resources", Interface::Resources, registration.resources),
-        ("prompts", Interface::Prompts, registration.prompts),
-    ];
-    let lacks =
-        |(_, interface, registered): &(_, Interface, bool)| *registered && !indices.has(*interface);
-    match needs.into_iter().find(lacks) {
-        None => Ok(()),
-        Some((what, interface, _)) => Err(Failure::Contract(format!(
-            "it registers {what} and does not export {}",
-            interface.name()
-        ))),
+    exports: &dyn Exports,
+    accessor: &Accessor<HostState>,
+    identity: Identity,
+) -> Answer<Registration> {
+    /// What an interface lists; nothing where it is not exported.
+    macro_rules! listed {
+        ($interface:ident, $list:ident) => {
+            match indices.has(Interface::$interface) {
+                true => match exports.$list(accessor).await? {
+                    Ok(listed) => listed,
+                    Err(error) => return Ok(Err(error)),
+                },
+                false => Vec::new(),
+            }
+        };
     }
+    let mut registration = Registration {
+        tools: listed!(Tools, list_tools),
+        hooks: listed!(Hooks, list_hooks),
+        providers: listed!(Provider, list_providers),
+        evals: listed!(Evals, list_evals),
+        resources: indices.has(Interface::Resources),
+        prompts: indices.has(Interface::Prompts),
+        ..Registration::new(identity)
+    };
+    if let Some(offered) = accessor.with(|mut access| access.get().offered_by_server()) {
+        registration.resources &= offered.resources;
+        registration.prompts &= offered.prompts;
+    }
+    Ok(Ok(registration))
 }
 
 /// What comes of a call: what the component answers, unless it traps.
@@ -271,12 +286,38 @@ pub(crate) type Answer<T> = wasmtime::Result<Result<T, Error>>;
 #[allow(unused_variables, reason = "who does not export an interface has no use for them")]
 pub(crate) trait Exports: Send + Sync {
     /// Checks the types of all functions, so that a plugin whose interfaces are of another shape is found out
-    /// before it is registered, and asks the instance what it contributes.
-    async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration>;
+    /// before it is registered.
+    fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()>;
+
+    /// Starts the instance, which says who the plugin is.
+    async fn start(&self, accessor: &Accessor<HostState>) -> Answer<Identity>;
 
     /// Tells the instance that it ends.
-    async fn shutdown(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
+    async fn stop(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
         Ok(())
+    }
+
+    /// Lists the tools.
+    async fn list_tools(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ToolDefinition>> {
+        Err(NotExported(Interface::Tools).into())
+    }
+
+    /// Lists the points at which the plugin wants to be called.
+    async fn list_hooks(&self, accessor: &Accessor<HostState>) -> Answer<Vec<HookRegistration>> {
+        Err(NotExported(Interface::Hooks).into())
+    }
+
+    /// Lists the providers of language models.
+    async fn list_providers(
+        &self,
+        accessor: &Accessor<HostState>,
+    ) -> Answer<Vec<ProviderDefinition>> {
+        Err(NotExported(Interface::Provider).into())
+    }
+
+    /// Lists the evaluation strategies.
+    async fn list_evals(&self, accessor: &Accessor<HostState>) -> Answer<Vec<EvalDefinition>> {
+        Err(NotExported(Interface::Evals).into())
     }
 
     /// Asks the instance to end a call.
@@ -421,7 +462,7 @@ pub(crate) trait Exports: Send + Sync {
     async fn suggest(
         &self,
         accessor: &Accessor<HostState>,
-        blank: Blank,
+        argument: ArgumentCompletion,
         context: CallContext,
     ) -> Answer<Suggestions> {
         Err(NotExported(Interface::Completions).into())

@@ -35,7 +35,7 @@ async fn two_versions_are_hosted_side_by_side() {
 
 /// What a component that says it is of another version comes to.
 async fn of_version(version: &str) -> (PluginState, String) {
-    let text = NEWEST.replace("@0.1.0", &format!("@{version}"));
+    let text = NEWEST.replace("@0.2.0", &format!("@{version}"));
     let platform = platform(&[("p", &text)]).await;
     let report = &platform.plugins()[0];
     (report.state, format!("{:?} {:?}", report.detail, report.remedy))
@@ -43,9 +43,10 @@ async fn of_version(version: &str) -> (PluginState, String) {
 
 #[tokio::test]
 async fn a_compatible_version_is_loaded_and_another_is_refused_naming_both() {
-    assert_eq!(of_version("0.1.9").await.0, PluginState::Ready);
+    assert_eq!(of_version("0.2.9").await.0, PluginState::Ready);
     for (version, remedy) in [
-        ("0.2.0", "a later Tenon loads it"),
+        ("0.3.0", "a later Tenon loads it"),
+        ("0.1.0", "build it again"),
         ("1.0.0", "a later Tenon loads it"),
         ("0.0.7", "build it again"),
     ] {

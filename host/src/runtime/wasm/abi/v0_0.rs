@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use std::sync::Arc;
-use tenon_types::{CallContext, Error, Identity, Registration, ToolDefinition, ToolResult};
+use tenon_types::{CallContext, Error, Identity, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 
 use super::{Answer, ExportError, ExportedInterfaces, Exports, FindExports, Interface};
@@ -22,7 +22,7 @@ mod bindings {
     });
 }
 
-use bindings::exports::tenon::plugin::{plugin, tool_handler};
+use bindings::exports::tenon::plugin::{lifecycle, tools};
 use bindings::tenon::plugin::log;
 
 pub(super) const VERSION: &str = "0.0.1";
@@ -44,8 +44,8 @@ impl log::Host for View<'_, LogCapability> {
 
 /// Where a component's exports are.
 struct Indices {
-    plugin: plugin::GuestIndices,
-    tools: tool_handler::GuestIndices,
+    lifecycle: lifecycle::GuestIndices,
+    tools: tools::GuestIndices,
 }
 
 /// Finds the exports.
@@ -55,8 +55,8 @@ pub(super) fn find(
 ) -> Result<super::Indices, ExportError> {
     let shape = |error: wasmtime::Error| ExportError::Shape(format!("{error:#}"));
     Ok(Arc::new(Indices {
-        plugin: plugin::GuestIndices::new(pre).map_err(shape)?,
-        tools: tool_handler::GuestIndices::new(pre).map_err(shape)?,
+        lifecycle: lifecycle::GuestIndices::new(pre).map_err(shape)?,
+        tools: tools::GuestIndices::new(pre).map_err(shape)?,
     }))
 }
 
@@ -78,18 +78,28 @@ struct V0_0 {
 
 #[async_trait]
 impl Exports for V0_0 {
-    async fn register(&self, accessor: &Accessor<HostState>) -> Answer<Registration> {
-        let plugin = accessor.with(|mut access| {
+    fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
+        accessor.with(|mut access| {
             self.indices.tools.load(&mut access, &self.instance)?;
-            self.indices.plugin.load(&mut access, &self.instance)
-        })?;
-        let tools = plugin.call_register(accessor).await?.into_iter();
+            self.indices.lifecycle.load(&mut access, &self.instance).map(drop)
+        })
+    }
+
+    async fn start(&self, accessor: &Accessor<HostState>) -> Answer<Identity> {
+        let lifecycle =
+            accessor.with(|access| self.indices.lifecycle.load(access, &self.instance))?;
+        lifecycle.call_start(accessor).await?;
+        let (name, version, description) = Default::default();
+        Ok(Ok(Identity { name, version, description, extra: None }))
+    }
+
+    async fn list_tools(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ToolDefinition>> {
+        let tools = accessor.with(|access| self.indices.tools.load(access, &self.instance))?;
+        let tools = tools.call_list_tools(accessor).await?.into_iter();
         let schema = serde_json::json!({ "type": "object" });
         let tools =
             tools.map(|(name, description)| ToolDefinition::new(name, description, &schema));
-        let identity =
-            Identity { name: String::new(), version: String::new(), description: String::new() };
-        Ok(Ok(Registration { tools: tools.collect(), ..Registration::new(identity) }))
+        Ok(Ok(tools.collect()))
     }
 
     async fn call_tool(
@@ -100,7 +110,7 @@ impl Exports for V0_0 {
         _: CallContext,
     ) -> Answer<ToolResult> {
         let tools = accessor.with(|access| self.indices.tools.load(access, &self.instance))?;
-        let answer = tools.call_call(accessor, name, arguments).await?;
-        Ok(answer.map(ToolResult::text).map_err(Error::Failed))
+        let answer = tools.call_call_tool(accessor, name, arguments).await?;
+        Ok(answer.map(ToolResult::text).map_err(Error::failed))
     }
 }

@@ -20,13 +20,14 @@
   (core module $code
     (import "memory" "memory" (memory 1))
     (import "log" "write" (func $write (param i32 i32)))
-    ;; register: one tool, its name and its description
+    ;; list-tools: one tool, its name and its description
     (data (i32.const 0x00) "\08\00\00\00\01\00\00\00" "\20\00\00\00\04\00\00\00" "\30\00\00\00\06\00\00\00")
     (data (i32.const 0x20) "echo")
     (data (i32.const 0x30) "Echoes")
-    (func (export "register") (result i32) (i32.const 0))
-    ;; call: `ok` at 0x100, then address and length of the arguments
-    (func (export "call") (param i32 i32) (param $text i32) (param $size i32) (result i32)
+    (func (export "list-tools") (result i32) (i32.const 0))
+    ;; call-tool: `ok` at 0x100, then address and length of the arguments
+    (func (export "start"))
+    (func (export "call-tool") (param i32 i32) (param $text i32) (param $size i32) (result i32)
       (call $write (local.get $text) (local.get $size))
       (i32.store8 (i32.const 0x100) (i32.const 0))
       (i32.store (i32.const 0x104) (local.get $text))
@@ -37,11 +38,12 @@
     (with "memory" (instance $memory))
     (with "log" (instance $host))))
 
-  (func $register (result (list (tuple string string)))
-    (canon lift (core func $code "register") (memory $mem)))
+  (func $start (canon lift (core func $code "start")))
+  (func $list (result (list (tuple string string)))
+    (canon lift (core func $code "list-tools") (memory $mem)))
   (func $call (param "name" string) (param "arguments" string) (result (result string (error string)))
-    (canon lift (core func $code "call") (memory $mem) (realloc $realloc)))
-  (instance $plugin (export "register" (func $register)))
-  (export "tenon:plugin/plugin@0.0.1" (instance $plugin))
-  (instance $tools (export "call" (func $call)))
-  (export "tenon:plugin/tool-handler@0.0.1" (instance $tools)))
+    (canon lift (core func $code "call-tool") (memory $mem) (realloc $realloc)))
+  (instance $lifecycle (export "start" (func $start)))
+  (export "tenon:plugin/lifecycle@0.0.1" (instance $lifecycle))
+  (instance $tools (export "list-tools" (func $list)) (export "call-tool" (func $call)))
+  (export "tenon:plugin/tools@0.0.1" (instance $tools)))

@@ -1,0 +1,6 @@
+// What the plugin does.
+
+// The message that asks for an explanation.
+export function explain({ topic, audience = "a beginner" }) {
+  return `Explain ${topic} to ${audience}.`;
+}

@@ -1,0 +1,94 @@
+//! The user and the default model of a test.
+
+use async_trait::async_trait;
+use std::sync::{Arc, Mutex, PoisonError};
+use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
+use tenon_host::types::{
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
+};
+
+type Forms = Box<dyn Fn(&FormRequest) -> FormAnswer + Send + Sync>;
+type Pages = Box<dyn Fn(&UrlRequest) -> UrlAnswer + Send + Sync>;
+type Model = Box<dyn Fn(&CompletionRequest) -> Result<Completion, Error> + Send + Sync>;
+
+/// Answers as the test says, and remembers what was asked.
+#[derive(Default)]
+pub(crate) struct Client {
+    pub(crate) forms: Option<Forms>,
+    pub(crate) pages: Option<Pages>,
+    pub(crate) model: Option<Model>,
+    pub(crate) asked: Arc<Asked>,
+}
+
+/// What was asked so far, in its order.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) forms: Requests<FormRequest>,
+    pub(crate) pages: Requests<UrlRequest>,
+    pub(crate) model: Requests<CompletionRequest>,
+}
+
+pub(crate) struct Requests<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Requests<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Requests<T> {
+    pub(crate) fn all(&self) -> Vec<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, request: &T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+    }
+}
+
+#[async_trait]
+impl ClientFeatures for Client {
+    fn offers(&self) -> Offers {
+        Offers {
+            forms: self.forms.is_some(),
+            pages: self.pages.is_some(),
+            sampling: self.model.is_some(),
+        }
+    }
+
+    fn remedy(&self, missing: ClientFeature) -> String {
+        let method = match missing {
+            ClientFeature::Forms => "user",
+            ClientFeature::Pages => "pages",
+            _ => "default_model",
+        };
+        format!("the test answers with `Harness::{method}`")
+    }
+
+    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+        let answer = self.forms.as_ref().ok_or_else(not_offered)?;
+        self.asked.forms.push(&form);
+        Ok(answer(&form))
+    }
+
+    async fn ask_url(&self, _: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+        let answer = self.pages.as_ref().ok_or_else(not_offered)?;
+        self.asked.pages.push(&page);
+        Ok(answer(&page))
+    }
+
+    async fn complete(
+        &self,
+        _: &Requester,
+        request: CompletionRequest,
+    ) -> Result<Completion, Error> {
+        let answer = self.model.as_ref().ok_or_else(not_offered)?;
+        self.asked.model.push(&request);
+        answer(&request)
+    }
+}
+
+/// The host asks only for what is offered.
+fn not_offered() -> Error {
+    Error::denied("the test does not answer this")
+}

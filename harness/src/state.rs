@@ -1,0 +1,155 @@
+//! What the plugin of a test keeps between its calls.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tenon_host::services::{Bucket, Quota, STATE_FILE, SqliteStore, StateError, StateStore};
+
+use crate::ID;
+
+/// More than any test needs: the limits of the plugin are for what it keeps itself.
+const QUOTA: Quota = Quota { keys: 1 << 32, bytes: 1 << 40 };
+
+/// What a plugin keeps with the capability `state`, in a temporary folder. A clone is the same state, so the plugin of
+/// one run finds what it kept in another.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::json;
+/// use tenon_harness::{Harness, Scope, State};
+///
+/// let state = State::new();
+/// state.set(Scope::User, "name", &json!("Ada"));
+/// let harness = Harness::build()?.grant("state", ["user"]).state(&state);
+/// let plugin = harness.start().await?;
+/// plugin.call("welcome", json!({})).await?;
+/// assert_eq!(state.get(Scope::User, "visits"), Some(json!(1)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct State(Arc<Folder>);
+
+#[derive(Debug)]
+struct Folder {
+    folder: TempDir,
+    store: SqliteStore,
+}
+
+/// A scope of state, as a manifest requests it under `state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// What belongs to the user.
+    User,
+    /// What belongs to the project, which is one and the same folder in all runs with one [`State`].
+    Project,
+    /// What belongs to the session of this id.
+    Session(&'a str),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// Makes state in which nothing is kept.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for a temporary folder.
+    pub fn new() -> Self {
+        let folder = TempDir::new().expect("there is room for a temporary folder");
+        let store = SqliteStore::open(folder.path().join(STATE_FILE)).expect("a database is made");
+        Self(Arc::new(Folder { folder, store }))
+    }
+
+    /// Returns the value of a key, which the SDK and scripts write as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If the value is not JSON; [`Self::bytes`] returns it.
+    pub fn get(&self, scope: Scope<'_>, key: &str) -> Option<Value> {
+        let bytes = self.bytes(scope, key)?;
+        let value = serde_json::from_slice(&bytes);
+        Some(value.unwrap_or_else(|error| panic!("the value of {key:?} is not JSON: {error}")))
+    }
+
+    /// Sets the value of a key as JSON, as the SDK and scripts do.
+    ///
+    /// # Panics
+    ///
+    /// If no store takes the key or the value, for example because it is too long.
+    pub fn set(&self, scope: Scope<'_>, key: &str, value: &Value) {
+        self.set_bytes(scope, key, value.to_string().as_bytes());
+    }
+
+    /// Returns the bytes of a value, for plugins that use `wasi:keyvalue` themselves.
+    ///
+    /// # Panics
+    ///
+    /// If the value cannot be read.
+    pub fn bytes(&self, scope: Scope<'_>, key: &str) -> Option<Vec<u8>> {
+        self.0.store.get(&self.bucket(scope), key).expect("the state is read")
+    }
+
+    /// Sets the bytes of a value, for plugins that use `wasi:keyvalue` themselves.
+    ///
+    /// # Panics
+    ///
+    /// If no store takes the key or the value, for example because it is too long.
+    pub fn set_bytes(&self, scope: Scope<'_>, key: &str, value: &[u8]) {
+        self.0.store.set(&self.bucket(scope), key, value, QUOTA).expect("the value is kept");
+    }
+
+    /// Returns the keys of a scope in the order of their bytes.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot be read.
+    pub fn keys(&self, scope: Scope<'_>) -> Vec<String> {
+        self.0.store.all_keys(&self.bucket(scope)).expect("the state is read")
+    }
+
+    /// The project that the host works in.
+    pub(crate) fn project(&self) -> PathBuf {
+        // By its real path, as the host names it.
+        let folder = self.0.folder.path();
+        folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
+    }
+
+    /// The same state, for a host.
+    pub(crate) fn store(&self) -> Result<impl StateStore + use<>, StateError> {
+        SqliteStore::open(self.0.folder.path().join(STATE_FILE))
+    }
+
+    fn bucket(&self, scope: Scope<'_>) -> Bucket {
+        match scope {
+            Scope::User => Bucket::user(ID),
+            Scope::Project => Bucket::project(ID, self.project()),
+            Scope::Session(session) => Bucket::session(ID, session),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_set_is_there_in_its_scope_and_in_no_other() {
+        let state = State::new();
+        state.set(Scope::Session("a"), "words", &json!(["tenon"]));
+        state.set_bytes(Scope::Project, "picture", &[0xff]);
+        let again = state.clone();
+        assert_eq!(again.get(Scope::Session("a"), "words"), Some(json!(["tenon"])));
+        assert_eq!(again.bytes(Scope::Project, "picture"), Some(vec![0xff]));
+        assert_eq!(again.keys(Scope::Project), ["picture"]);
+        for empty in [Scope::User, Scope::Session("b")] {
+            assert!(again.keys(empty).is_empty(), "{empty:?}");
+        }
+    }
+}

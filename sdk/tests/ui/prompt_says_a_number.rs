@@ -1,0 +1,9 @@
+use tenon_sdk::prompt;
+
+/// Says the answer.
+#[prompt]
+async fn answer() -> i64 {
+    42
+}
+
+fn main() {}
