@@ -33,6 +33,7 @@ const VERBS: [&str; 16] = [
     "prompts",
     "resources",
     "revoke",
+    "serve",
     "state",
     "tools",
     "uninstall",

@@ -4,6 +4,7 @@
 mod approval;
 mod authored;
 mod client;
+mod client_config;
 mod commands;
 mod component;
 mod component_build;
@@ -101,6 +102,7 @@ enum Verb {
     State(commands::state::Args),
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
+    Serve(commands::serve::Args),
     Watch(commands::watch::Args),
     New(commands::new::Args),
     Build(commands::build::Args),
@@ -121,6 +123,7 @@ impl Verb {
             | Self::Resources(_)
             | Self::Prompts(_)
             | Self::Doctor(_)
+            | Self::Serve(_)
             | Self::Watch(_) => true,
             Self::Plugins(_)
             | Self::Install(_)
@@ -147,7 +150,11 @@ fn main() -> ExitCode {
     log_to_stderr();
     let json = common.json;
     let result = match verb.ends_itself() {
-        true => block_on(run(&common, verb)),
+        true => match verb {
+            // It has many things to do at once.
+            Verb::Serve(_) => block_on_all(run(&common, verb)),
+            _ => block_on(run(&common, verb)),
+        },
         false => run_interruptible(common, verb),
     };
     match result {
@@ -177,6 +184,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::State(args) => commands::state::run(common, args).await,
         Verb::Inspect(args) => commands::inspect::run(common, args),
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
+        Verb::Serve(args) => commands::serve::run(common, args).await,
         Verb::Watch(args) => commands::watch::run(common, args).await,
         Verb::New(args) => commands::new::run(common, args),
         Verb::Build(args) => commands::build::run(common, args).await,
@@ -188,7 +196,19 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
 /// Runs a command to its end. One thread: it has one thing to do, and the host itself uses others for
 /// what takes long.
 fn block_on(command: impl Future<Output = Result<ExitCode, Error>>) -> Result<ExitCode, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    block_on_runtime(tokio::runtime::Builder::new_current_thread(), command)
+}
+
+/// The same on a thread for each processor.
+fn block_on_all(command: impl Future<Output = Result<ExitCode, Error>>) -> Result<ExitCode, Error> {
+    block_on_runtime(tokio::runtime::Builder::new_multi_thread(), command)
+}
+
+fn block_on_runtime(
+    mut builder: tokio::runtime::Builder,
+    command: impl Future<Output = Result<ExitCode, Error>>,
+) -> Result<ExitCode, Error> {
+    let runtime = builder.enable_all().build();
     let runtime =
         runtime.map_err(|error| Error::Host(format!("the runtime cannot start: {error}")))?;
     let result = runtime.block_on(command);

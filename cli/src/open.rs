@@ -22,6 +22,7 @@ use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
     PluginState,
 };
+use tenon_serve::EveryClient;
 use tokio::sync::oneshot;
 
 use crate::Common;
@@ -75,6 +76,8 @@ pub(crate) struct FoundPlugins {
     client: Client,
     /// There is somebody to see how far the start of servers has come.
     shows_progress: bool,
+    /// MCP clients use the platform, and standard input may be theirs: nobody is asked on the terminal.
+    is_served: bool,
 }
 
 /// Checks that the configurations can be read.
@@ -99,7 +102,8 @@ pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {
     let settings = sources.configs.first().map(|config| config.client.clone());
     let client = Client::new(common, settings.unwrap_or_default())?;
     let shows_progress = progress::is_seen(common);
-    Ok(FoundPlugins { discovery, sources, starts_servers: false, client, shows_progress })
+    let (starts_servers, is_served) = (false, false);
+    Ok(FoundPlugins { discovery, sources, starts_servers, client, shows_progress, is_served })
 }
 
 /// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
@@ -112,6 +116,11 @@ impl FoundPlugins {
     /// The same, starting every server.
     pub(crate) fn starting_servers(self) -> Self {
         Self { starts_servers: true, ..self }
+    }
+
+    /// The same for MCP clients: each of them answers what is asked in its calls.
+    pub(crate) fn served(self) -> Self {
+        Self { is_served: true, ..self }
     }
 
     /// What servers may ask for.
@@ -192,7 +201,11 @@ impl FoundPlugins {
         let pins = self.pins();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
-        let builder = builder.client_features(client.clone()).messaging(client.clone());
+        let builder = match self.is_served {
+            true => builder.client_features(EveryClient),
+            false => builder.client_features(client.clone()),
+        };
+        let builder = builder.messaging(client.clone());
         let builder = match pins {
             Some(pins) => builder.pins(pins),
             None => builder,
@@ -274,7 +287,10 @@ impl FoundPlugins {
                 None => tracing::warn!("{warning}"),
             }
         }
-        let approver = TerminalApprover::on_terminal(self.approvals());
+        let approver = match self.is_served {
+            true => TerminalApprover::unattended(self.approvals()),
+            false => TerminalApprover::on_terminal(self.approvals()),
+        };
         if let Some(refused) = self.refused(ids, &approver).await? {
             return Err(refused);
         }
@@ -400,7 +416,10 @@ impl FoundPlugins {
     ) -> Vec<(String, Result<Candidate, Refusal>)> {
         let candidates = self.discovery.candidates.iter().filter(|candidate| wanted(candidate));
         let candidates: Vec<Candidate> = candidates.cloned().collect();
-        let approver = TerminalApprover::on_terminal(self.approvals());
+        let approver = match self.is_served {
+            true => TerminalApprover::unattended(self.approvals()),
+            false => TerminalApprover::on_terminal(self.approvals()),
+        };
         let rules = self.rules(&candidates, &approver).await;
         let admitted = candidates.into_iter().map(|candidate| {
             let id = candidate.id().to_string();

@@ -169,6 +169,9 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     if wanted("bridge") {
         bridged(&mut rows).await;
     }
+    if wanted("serve") {
+        served(&mut rows).await;
+    }
     if wanted("hook") {
         hooks(&mut rows).await;
     }

@@ -30,6 +30,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-contract",
                 "tenon-host",
                 "tenon-inputs",
+                "tenon-serve",
                 "tenon-state",
             ],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
@@ -43,6 +44,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-types",
                 "tenon-uri-template",
             ],
+            "tenon-serve" => &["tenon-host", "tenon-inputs", "tenon-uri-template"],
             "tenon-types" => &["tenon-contexts"],
             "tenon-sdk" => &["tenon-contexts", "tenon-sdk-macros", "tenon-uri-template"],
             "tenon-sdk-macros" => &["tenon-uri-template"],
@@ -53,6 +55,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-harness",
                 "tenon-host",
                 "tenon-sdk",
+                "tenon-serve",
             ],
             _ => &[],
         }
@@ -261,6 +264,7 @@ fn rooms_depend_on_each_other_in_one_direction() {
         ("host/config/src", 15),
         ("host/src", 8),
         ("cli/src", 10),
+        ("serve/src", 10),
     ] {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(source);
         let uses = uses_of(&source);

@@ -50,6 +50,7 @@ mod released;
 mod reload;
 mod remote;
 mod schemas;
+mod serve;
 mod servers_config;
 mod sessions;
 mod shared;

@@ -465,6 +465,7 @@ const VERBS: &[(&[&str], i32, Says)] = &[
     (&["tools", "--project", "../checkout"], 0, Says::Untrusted),
     (&["plugins"], 0, Says::Untrusted),
     (&["--locked", "plugins"], 0, Says::Untrusted),
+    (&["serve"], 0, Says::Untrusted),
     (&["doctor"], 0, Says::Untrusted),
     (&["doctor", "entry"], 3, Says::Untrusted),
     (&["call", "entry__t", "{}"], 3, Says::Untrusted),

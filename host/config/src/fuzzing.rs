@@ -42,12 +42,13 @@ mod tests {
     use tenon_inputs::{Kind, folder};
 
     /// Those that are fuzzed elsewhere: what runs plugins, the guests, and the command.
-    const ELSEWHERE: [&str; 10] = [
+    const ELSEWHERE: [&str; 11] = [
         "http",
         "http_client",
         "inspect",
         "json_schema",
         "mcp_client",
+        "mcp_request",
         "oci_manifest",
         "path_walk",
         "sse",

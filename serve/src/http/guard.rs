@@ -1,0 +1,228 @@
+//! Who may reach the server: by the names under which it is reached, and by a token.
+//!
+//! A web page that a user opens can send requests to this machine. `Host` and `Origin` say that it does: a page cannot
+//! choose them, and a name that was rebound to this address is none of the server's.
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::HttpSettings;
+use super::answer::{Refused, text};
+
+/// A token that clients send. Only its digest is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpToken([u8; 32]);
+
+impl HttpToken {
+    /// The token with this text.
+    pub fn new(text: &str) -> Self {
+        Self(sha256(text))
+    }
+
+    /// A text for a new token, which nobody can guess. `None` where the system has no random numbers.
+    pub fn random_text() -> Option<String> {
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        Some(hex::encode(bytes))
+    }
+
+    /// Whether a text is the token. It takes as long for any text of the same length.
+    fn is(&self, text: &str) -> bool {
+        let given = sha256(text);
+        let differ = self.0.iter().zip(given).fold(0, |all, (one, other)| all | (one ^ other));
+        std::hint::black_box(differ) == 0
+    }
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    bytes
+}
+
+impl fmt::Debug for HttpToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpToken")
+    }
+}
+
+/// Checks who sends a request.
+pub(super) struct Guard {
+    port: u16,
+    hosts: Vec<String>,
+    token: Option<HttpToken>,
+}
+
+impl Guard {
+    pub(super) fn new(settings: &HttpSettings, address: SocketAddr) -> Self {
+        let mut hosts = settings.hosts.clone();
+        // Under the address that it listens on it may be reached by that as well.
+        if !address.ip().is_unspecified() {
+            hosts.push(SocketAddr::new(address.ip(), address.port()).to_string());
+        }
+        Self { port: address.port(), hosts, token: settings.token.clone() }
+    }
+
+    /// Refuses a request that comes from a foreign page or from nobody who may.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let refused = |what: &str| Refused::from(text(StatusCode::FORBIDDEN, format!("{what}\n")));
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok());
+        if hosts.next().is_some() || !host.is_some_and(|host| self.is_ours(host)) {
+            return Err(refused(
+                "the request is for another host; add its name to `hosts` if it is this server's",
+            ));
+        }
+        for origin in headers.get_all(ORIGIN) {
+            let host = origin.to_str().ok().and_then(host_of);
+            if !host.is_some_and(|host| self.is_ours(host)) {
+                return Err(refused("the request comes from a page of another origin"));
+            }
+        }
+        match &self.token {
+            None => Ok(()),
+            Some(token) => check_token(token, headers),
+        }
+    }
+
+    /// Whether a name is one of this server's: a loopback name with its port or without, or one that was configured.
+    fn is_ours(&self, host: &str) -> bool {
+        let named = |known: &String| {
+            known.eq_ignore_ascii_case(host)
+                || host
+                    .strip_suffix(&format!(":{}", self.port))
+                    .is_some_and(|host| known.eq_ignore_ascii_case(host))
+        };
+        if self.hosts.iter().any(named) {
+            return true;
+        }
+        let (name, port) = split_port(host);
+        let is_port = port.is_none_or(|port| port.parse() == Ok(self.port));
+        let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        is_port && (name.eq_ignore_ascii_case("localhost") || is_loopback)
+    }
+}
+
+/// Splits `host:port`, where the host may be an address in brackets.
+fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    }
+}
+
+/// The host of an origin over HTTP; nothing for others, such as `null`.
+fn host_of(origin: &str) -> Option<&str> {
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
+    (!rest.contains(['/', '@'])).then_some(rest)
+}
+
+fn check_token(token: &HttpToken, headers: &HeaderMap) -> Result<(), Refused> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let bearer = given.next().and_then(|value| {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let (is_good, challenge) = match bearer {
+        Some(text) if given.next().is_none() => (token.is(text), "Bearer error=\"invalid_token\""),
+        _ => (false, "Bearer"),
+    };
+    if is_good {
+        return Ok(());
+    }
+    let mut response =
+        text(StatusCode::UNAUTHORIZED, "a token is required: Authorization: Bearer …\n");
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    Err(response.into())
+}
+
+/// Names who sends a request, so that what is of one client is of no other.
+pub(super) fn principal(headers: &HeaderMap) -> Arc<str> {
+    match headers.get(AUTHORIZATION) {
+        None => "".into(),
+        Some(value) => {
+            let digest = digest(&SHA256, value.as_bytes());
+            hex::encode(&digest.as_ref()[..16]).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(guard: &Guard, headers: &[(&str, &str)], expected: u16) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: hyper::header::HeaderName = name.parse().unwrap();
+            map.append(name, value.parse().unwrap());
+        }
+        let status = guard.check(&map).map_or_else(|refused| refused.status().as_u16(), |()| 200);
+        assert_eq!(status, expected, "{headers:?}");
+    }
+
+    #[test]
+    fn only_names_of_this_server_are_reached() {
+        let settings =
+            HttpSettings { hosts: vec!["tenon.example".into()], ..HttpSettings::default() };
+        let guard = Guard::new(&settings, "127.0.0.1:7331".parse().unwrap());
+        for host in [
+            "127.0.0.1:7331",
+            "localhost:7331",
+            "LOCALHOST",
+            "[::1]:7331",
+            "127.0.0.1",
+            "tenon.example",
+            "tenon.example:7331",
+        ] {
+            check(&guard, &[("host", host)], 200);
+            check(&guard, &[("host", host), ("origin", &format!("http://{host}"))], 200);
+        }
+        for host in [
+            "evil.example",
+            "localhost:80",
+            "127.0.0.1.evil.example:7331",
+            "localhost.evil.example",
+            "10.0.0.1:7331",
+            "",
+            "localhost:7331:1",
+            "user@localhost",
+        ] {
+            check(&guard, &[("host", host)], 403);
+        }
+        check(&guard, &[], 403);
+        check(&guard, &[("host", "localhost"), ("host", "localhost")], 403);
+        for origin in [
+            "http://evil.example",
+            "null",
+            "file://",
+            "http://localhost@evil.example",
+            "http://localhost:80",
+        ] {
+            check(&guard, &[("host", "localhost:7331"), ("origin", origin)], 403);
+        }
+    }
+
+    #[test]
+    fn a_token_is_asked_for_and_compared() {
+        let settings =
+            HttpSettings { token: Some(HttpToken::new("secret")), ..HttpSettings::default() };
+        let guard = Guard::new(&settings, "127.0.0.1:7331".parse().unwrap());
+        let host = ("host", "localhost");
+        check(&guard, &[host, ("authorization", "Bearer secret")], 200);
+        check(&guard, &[host, ("authorization", "bearer  secret")], 200);
+        for wrong in ["Bearer secrets", "Bearer", "Basic secret", "secret", "Bearer SECRET"] {
+            check(&guard, &[host, ("authorization", wrong)], 401);
+        }
+        check(&guard, &[host], 401);
+        let twice = [host, ("authorization", "Bearer secret"), ("authorization", "Bearer x")];
+        check(&guard, &twice, 401);
+        assert_eq!(format!("{:?}", settings.token), "Some(HttpToken)");
+    }
+}

@@ -1,0 +1,219 @@
+//! Clients over Streamable HTTP. One endpoint speaks both eras.
+//!
+//! TLS is for a proxy in front of it.
+
+mod answer;
+mod body;
+mod events;
+mod guard;
+mod legacy;
+mod mcp;
+mod modern_headers;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::server::{Inner, Peer, Server, closed};
+use answer::{AnswerBody, empty, text};
+use guard::Guard;
+pub use guard::HttpToken;
+use legacy::Sessions;
+
+/// How HTTP is served. The default is for clients on this machine.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpSettings {
+    /// The token that clients send as `Authorization: Bearer …`; without one everybody may use the server.
+    pub token: Option<HttpToken>,
+    /// Names of this server beside those of loopback, as clients write them in `Host` and `Origin`: `host` or
+    /// `host:port`.
+    pub hosts: Vec<String>,
+    /// The most connections at a time.
+    pub max_connections: usize,
+    /// The most legacy sessions at a time.
+    pub max_sessions: usize,
+    /// How long a legacy session may be idle.
+    pub session_idle: Duration,
+    /// How long the headers of a request, and its body, may take to arrive.
+    pub read_time: Duration,
+    /// How long a legacy call streams before its client has to ask for the rest, so that no proxy cuts it.
+    pub stream_time: Duration,
+    /// How often a comment keeps a silent stream open.
+    pub keep_alive: Duration,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            token: None,
+            hosts: Vec::new(),
+            max_connections: 1024,
+            max_sessions: 1000,
+            session_idle: Duration::from_secs(30 * 60),
+            read_time: Duration::from_secs(30),
+            stream_time: Duration::from_secs(5 * 60),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The largest set of headers, in bytes.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+
+/// What all connections share.
+pub(crate) struct Shared {
+    server: Arc<Inner>,
+    settings: HttpSettings,
+    guard: Guard,
+    sessions: Arc<Sessions>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Serves clients over HTTP, at `/mcp` and for a profile at `/mcp/p/PROFILE`, until `stop` is done. Requests in
+    /// flight then have the time of [`Settings::drain`](crate::Settings::drain).
+    ///
+    /// ```no_run
+    /// # async fn example(server: tenon_serve::Server) -> std::io::Result<()> {
+    /// use tenon_serve::HttpSettings;
+    /// use tokio::net::TcpListener;
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:7331").await?;
+    /// server.serve_http(listener, HttpSettings::default(), std::future::pending()).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the listener has no address, or fails for good.
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        settings: HttpSettings,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        let (close, closing) = watch::channel(false);
+        let room = Arc::new(Semaphore::new(settings.max_connections));
+        let shared = Arc::new(Shared {
+            guard: Guard::new(&settings, address),
+            sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            server: self.0.clone(),
+            settings,
+            closing,
+        });
+        let mut connections = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+                () = &mut stop => break,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                // A client that is gone already, or too many open files: others may come.
+                Err(error) => {
+                    tracing::warn!("a connection is not accepted: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let Ok(place) = room.clone().try_acquire_owned() else {
+                tracing::warn!(
+                    "a connection is refused: there are {} already",
+                    shared.settings.max_connections
+                );
+                continue;
+            };
+            let _ = stream.set_nodelay(true);
+            let shared = shared.clone();
+            connections.spawn(async move {
+                let _place = place;
+                serve_connection(shared, TokioIo::new(stream)).await;
+            });
+        }
+        drop(listener);
+        close.send_replace(true);
+        shared.sessions.close_questions();
+        let all = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.0.settings.drain, all).await.is_err() {
+            tracing::warn!("{} connections were given up", connections.len());
+        }
+        connections.shutdown().await;
+        shared.sessions.end_all(&shared.server).await;
+        self.0.parked.clear();
+        Ok(())
+    }
+}
+
+async fn serve_connection(shared: Arc<Shared>, stream: TokioIo<tokio::net::TcpStream>) {
+    let service = {
+        let shared = shared.clone();
+        service_fn(move |request| {
+            let shared = shared.clone();
+            async move { Ok::<_, Infallible>(respond(&shared, request).await) }
+        })
+    };
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new());
+    http.header_read_timeout(shared.settings.read_time);
+    http.max_buf_size(MAX_HEADER_BYTES);
+    let mut connection = std::pin::pin!(http.serve_connection(stream, service));
+    let mut closing = shared.closing.clone();
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = closed(&mut closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!("a connection has ended: {error}");
+    }
+}
+
+async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<AnswerBody> {
+    let path = request.uri().path();
+    let profile = match path {
+        "/healthz" => return text(StatusCode::OK, "ok\n"),
+        "/readyz" => {
+            return match *shared.closing.borrow() {
+                false => text(StatusCode::OK, "ready\n"),
+                true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
+            };
+        }
+        "/mcp" => None,
+        path => match path.strip_prefix("/mcp/p/") {
+            Some(profile) => Some(profile),
+            None => return text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"),
+        },
+    };
+    if let Err(refused) = shared.guard.check(request.headers()) {
+        return *refused;
+    }
+    let Some(profile) = shared.server.profile(profile) else {
+        return text(StatusCode::NOT_FOUND, "there is no such profile\n");
+    };
+    let peer = Peer { principal: guard::principal(request.headers()), profile };
+    match *request.method() {
+        Method::POST => mcp::post(shared, peer, request).await,
+        Method::GET => legacy::get(shared, &peer, request.headers()),
+        Method::DELETE => legacy::delete(shared, &peer, request.headers()).await,
+        _ => {
+            let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+            let allowed = hyper::header::HeaderValue::from_static("GET, POST, DELETE");
+            response.headers_mut().insert(hyper::header::ALLOW, allowed);
+            response
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Profiles: what of the platform some clients are offered, and under which names.
+
+use tenon_host::types::text::fits;
+
+/// What of the platform a client is offered, and under which names. The default offers all, under names that begin
+/// with their plugins'.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// What it is called: in the path of a URL, and of a token.
+    pub name: String,
+    /// The tools, by the names that clients have for them. In a pattern `*` stands for any text. If empty, all.
+    pub tools: Vec<String>,
+    /// The resources, by patterns of their URIs. If empty, all.
+    pub resources: Vec<String>,
+    /// The prompts, by patterns of the names that clients have for them. If empty, all.
+    pub prompts: Vec<String>,
+    /// Whether the names of tools and prompts begin with those of their plugins. Without that, of two with one name
+    /// the first is offered, in the order of plugins.
+    pub prefix: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            name: "default".into(),
+            tools: Vec::new(),
+            resources: Vec::new(),
+            prompts: Vec::new(),
+            prefix: true,
+        }
+    }
+}
+
+fn is_among(patterns: &[String], text: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, text))
+}
+
+impl Profile {
+    /// Whether a tool is offered, by the name that clients have for it.
+    pub(crate) fn offers_tool(&self, name: &str) -> bool {
+        is_among(&self.tools, name)
+    }
+
+    /// Whether a resource is offered.
+    pub(crate) fn offers_resource(&self, uri: &str) -> bool {
+        is_among(&self.resources, uri)
+    }
+
+    /// Whether a template is offered: its resources may be.
+    pub(crate) fn offers_template(&self, template: &str) -> bool {
+        let fixed = template.split('{').next().unwrap_or_default();
+        let may_be = |pattern: &String| {
+            let begins = pattern.split('*').next().unwrap_or_default();
+            fits(pattern, template) || begins.starts_with(fixed) || fixed.starts_with(begins)
+        };
+        self.resources.is_empty() || self.resources.iter().any(may_be)
+    }
+
+    /// Whether a prompt is offered, by the name that clients have for it.
+    pub(crate) fn offers_prompt(&self, name: &str) -> bool {
+        is_among(&self.prompts, name)
+    }
+
+    /// Whether it leaves something out, so that others may see more.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        !(self.tools.is_empty() && self.resources.is_empty() && self.prompts.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_offers_what_fits_its_patterns_or_all() {
+        let all = Profile::default();
+        assert!(all.offers_tool("a__b") && all.offers_resource("a:b") && all.offers_prompt("p"));
+        assert!(!all.is_narrowed());
+        let some = Profile {
+            tools: vec!["files__*".into(), "git__log".into()],
+            resources: vec!["notes://shared/*".into()],
+            prompts: vec!["none".into()],
+            ..Profile::default()
+        };
+        assert!(some.offers_tool("files__read") && some.offers_tool("git__log"));
+        assert!(!some.offers_tool("git__push") && !some.offers_tool("xfiles__read"));
+        assert!(some.offers_resource("notes://shared/a") && !some.offers_resource("notes://own/a"));
+        assert!(some.offers_template("notes://{folder}/{name}"));
+        assert!(some.offers_template("notes://shared/{name}"));
+        assert!(!some.offers_template("notes://own/{name}") && !some.offers_template("a:{b}"));
+        assert!(!some.offers_prompt("p") && some.is_narrowed());
+    }
+}

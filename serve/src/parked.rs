@@ -1,0 +1,330 @@
+//! Calls that wait for their client: a modern client answers a question with another request, and until then the call
+//! rests where it is. Nothing that it did is done again.
+//!
+//! What the client gets for a waiting call is sealed: it is good for the same client, the same request and once.
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::client::{Question, RequestClient};
+use crate::lock;
+use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
+use crate::seal::{Seal, SealError, SealId};
+
+/// How long concurrent questions of one call wait for each other, so that the client gets them together.
+const GATHERING_TIME: Duration = Duration::from_millis(2);
+
+/// The most questions of one call at a time.
+const MAX_QUESTIONS: usize = 16;
+
+/// The bounds of calls that wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParkingLimits {
+    /// The most calls.
+    pub(crate) calls: usize,
+    /// The most bytes of their questions, together.
+    pub(crate) bytes: usize,
+    /// How long a call waits.
+    pub(crate) time: Duration,
+}
+
+/// A call that has begun.
+pub(crate) struct RunningCall {
+    pub(crate) work: BoxFuture<'static, Result<String, RpcError>>,
+    pub(crate) client: Arc<RequestClient>,
+    pub(crate) questions: mpsc::UnboundedReceiver<Question>,
+    /// What the client was asked and has not answered.
+    pub(crate) asked: BTreeMap<String, Question>,
+}
+
+/// How far a call has come.
+pub(crate) enum Progressed {
+    /// It is over.
+    Done(Result<String, RpcError>),
+    /// It waits for answers.
+    Waits(RunningCall),
+}
+
+impl RunningCall {
+    pub(crate) fn new(
+        work: BoxFuture<'static, Result<String, RpcError>>,
+        client: Arc<RequestClient>,
+        questions: mpsc::UnboundedReceiver<Question>,
+    ) -> Self {
+        Self { work, client, questions, asked: BTreeMap::new() }
+    }
+
+    /// Gives the call what the client answers. What is no answer to a question may be to one that comes.
+    pub(crate) fn take_answers(&mut self, answers: Map<String, Value>) {
+        let mut early = Map::new();
+        for (key, answer) in answers {
+            match self.asked.remove(&key) {
+                // The call is given up if nobody takes it.
+                Some(question) => drop(question.answer.send(answer)),
+                None => drop(early.insert(key, answer)),
+            }
+        }
+        self.client.add_early(early);
+    }
+
+    /// Goes on until the call is over or waits for answers.
+    pub(crate) async fn go_on(mut self) -> Progressed {
+        if !self.asked.is_empty() {
+            return Progressed::Waits(self);
+        }
+        let question = tokio::select! {
+            biased;
+            done = &mut self.work => return Progressed::Done(done),
+            question = self.questions.recv() => question,
+        };
+        match question {
+            Some(question) => self.note(question),
+            // The call has let go of its client, so it asks nothing any more.
+            None => return Progressed::Done(self.work.await),
+        }
+        while self.asked.len() < MAX_QUESTIONS {
+            tokio::select! {
+                biased;
+                done = &mut self.work => return Progressed::Done(done),
+                question = self.questions.recv() => match question {
+                    Some(question) => self.note(question),
+                    None => break,
+                },
+                () = tokio::time::sleep(GATHERING_TIME) => break,
+            }
+        }
+        Progressed::Waits(self)
+    }
+
+    fn note(&mut self, mut question: Question) {
+        let mut count = 1;
+        let key = question.key.clone();
+        while self.asked.contains_key(&question.key) {
+            count += 1;
+            question.key = format!("{key}-{count}");
+        }
+        self.asked.insert(question.key.clone(), question);
+    }
+
+    /// The result that asks the client.
+    fn questions(&self) -> Value {
+        let asked = self.asked.iter().map(|(key, Question { method, params, .. })| {
+            (key.clone(), json!({ "method": method, "params": params }))
+        });
+        Value::Object(asked.collect())
+    }
+}
+
+struct Parked {
+    call: RunningCall,
+    bytes: usize,
+    /// Ends the wait.
+    timer: AbortHandle,
+}
+
+/// The calls that wait.
+pub(crate) struct ParkingLot {
+    seal: Seal,
+    limits: ParkingLimits,
+    calls: Mutex<HashMap<SealId, Parked>>,
+}
+
+impl ParkingLot {
+    pub(crate) fn new(seal: Seal, limits: ParkingLimits) -> Arc<Self> {
+        Arc::new(Self { seal, limits, calls: Mutex::default() })
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<SealId, Parked>> {
+        lock(&self.calls)
+    }
+
+    /// Lets a call wait. Gives the result for its client, a JSON object.
+    pub(crate) fn park(
+        self: &Arc<Self>,
+        call: RunningCall,
+        bound: &[&[u8]],
+    ) -> Result<String, RpcError> {
+        let questions = call.questions().to_string();
+        let bytes = questions.len();
+        let no_random = || RpcError::new(INTERNAL, "the system has no random numbers");
+        let id = self.seal.id().ok_or_else(no_random)?;
+        let mut calls = self.calls();
+        let all = calls.values().map(|parked| parked.bytes).sum::<usize>() + bytes;
+        if calls.len() >= self.limits.calls || all > self.limits.bytes {
+            return Err(RpcError::new(
+                UNAVAILABLE,
+                "too many calls wait for answers of their clients; this one was ended in the middle, after what it \
+                 had done",
+            ));
+        }
+        let (lot, time) = (Arc::downgrade(self), self.limits.time);
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            if let Some(lot) = lot.upgrade() {
+                lot.calls().remove(&id);
+            }
+        });
+        calls.insert(id, Parked { call, bytes, timer: timer.abort_handle() });
+        drop(calls);
+        let state = self.seal.seal(id, SystemTime::now() + time, bound);
+        Ok(format!(
+            r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":{}}}"#,
+            json!(state)
+        ))
+    }
+
+    /// Takes a call back that waits, by the state that its client was given.
+    ///
+    /// # Errors
+    ///
+    /// Says what is known of what was done.
+    pub(crate) fn take(&self, state: &str, bound: &[&[u8]]) -> Result<RunningCall, RpcError> {
+        let opened = self.seal.open(state, bound, SystemTime::now());
+        let id = opened.map_err(|error| match error {
+            SealError::Forged => RpcError::invalid_params(
+                "`requestState` is not one of this server's for this request: it was changed, belongs to another \
+                 request or client, or the server has been restarted since. Nothing was done now; what the call had \
+                 done before it asked stays done",
+            ),
+            SealError::Expired => lost(),
+        })?;
+        let parked = self.calls().remove(&id).ok_or_else(lost)?;
+        parked.timer.abort();
+        Ok(parked.call)
+    }
+
+    /// How many calls wait.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.calls().len()
+    }
+
+    /// Ends all that wait.
+    pub(crate) fn clear(&self) {
+        for (_, parked) in self.calls().drain() {
+            parked.timer.abort();
+        }
+    }
+}
+
+fn lost() -> RpcError {
+    RpcError::invalid_params(
+        "the call that `requestState` is of waits no longer: it was answered already, or has waited too long. Nothing \
+         was done now; what the call had done before it asked stays done",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Outlet;
+    use crate::protocol::capabilities::ClientCapabilities;
+    use tenon_host::services::{ClientFeatures, Requester};
+    use tenon_host::types::{FormAnswer, FormRequest};
+
+    const LIMITS: ParkingLimits =
+        ParkingLimits { calls: 2, bytes: 10_000, time: Duration::from_secs(60) };
+
+    fn new_lot(limits: ParkingLimits) -> Arc<ParkingLot> {
+        ParkingLot::new(Seal::new().unwrap(), limits)
+    }
+
+    /// A call that asks its user these questions at once, and answers with what they come to.
+    fn call(questions: &'static [&'static str]) -> RunningCall {
+        let (outlet, _) = Outlet::new(1);
+        let capabilities = ClientCapabilities { forms: true, ..Default::default() };
+        let (client, receiver) =
+            RequestClient::modern(capabilities, outlet, None, None, Map::new());
+        let client = Arc::new(client);
+        let asked = client.clone();
+        let work = async move {
+            let ask = |question: &&'static str| {
+                let client = asked.clone();
+                let form = FormRequest::new(*question, json!({}));
+                async move { client.ask(&Requester::default(), form).await }
+            };
+            let answers = futures::future::join_all(questions.iter().map(ask)).await;
+            let accepted =
+                answers.into_iter().filter(|answer| matches!(answer, Ok(FormAnswer::Accepted(_))));
+            Ok(format!(r#"{{"accepted":{}}}"#, accepted.count()))
+        };
+        RunningCall::new(Box::pin(work), client, receiver)
+    }
+
+    async fn waits(call: RunningCall) -> RunningCall {
+        match call.go_on().await {
+            Progressed::Waits(call) => call,
+            Progressed::Done(done) => panic!("{done:?}"),
+        }
+    }
+
+    async fn done(call: RunningCall) -> String {
+        match call.go_on().await {
+            Progressed::Done(done) => done.unwrap(),
+            Progressed::Waits(_) => panic!("it waits"),
+        }
+    }
+
+    fn accept(keys: &[&str]) -> Map<String, Value> {
+        keys.iter().map(|key| (key.to_string(), json!({ "action": "accept" }))).collect()
+    }
+
+    #[tokio::test]
+    async fn a_call_waits_for_all_that_it_asked_and_goes_on_once() {
+        let lot = new_lot(LIMITS);
+        let bound: &[&[u8]] = &[b"ada"];
+        let result = lot.park(waits(call(&["a", "b"])).await, bound).unwrap();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        assert_eq!(result["resultType"], "input_required");
+        let questions = result["inputRequests"].as_object().unwrap();
+        assert_eq!(questions.keys().collect::<Vec<_>>(), ["question-1", "question-2"]);
+        assert_eq!(questions["question-2"]["params"]["message"], "b");
+        let state = result["requestState"].as_str().unwrap();
+        assert!(lot.take(state, &[b"bob"]).is_err());
+        let mut resumed = lot.take(state, bound).unwrap();
+        let error = lot.take(state, bound).err().unwrap();
+        assert!(error.message.contains("answered already"), "{}", error.message);
+        // One answer is not enough: it waits for the other.
+        resumed.take_answers(accept(&["question-1", "unknown"]));
+        let mut resumed = waits(resumed).await;
+        assert_eq!(resumed.asked.keys().collect::<Vec<_>>(), ["question-2"]);
+        resumed.take_answers(accept(&["question-2"]));
+        assert_eq!(done(resumed).await, r#"{"accepted":2}"#);
+        assert_eq!(lot.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded() {
+        let lot = new_lot(LIMITS);
+        for _ in 0..2 {
+            lot.park(waits(call(&["a"])).await, &[]).unwrap();
+        }
+        let error = lot.park(waits(call(&["a"])).await, &[]).unwrap_err();
+        assert_eq!(error.code, UNAVAILABLE);
+        lot.clear();
+        assert_eq!(lot.count(), 0);
+        let small = new_lot(ParkingLimits { bytes: 10, ..LIMITS });
+        assert!(small.park(waits(call(&["a"])).await, &[]).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_does_not_wait_for_ever() {
+        let lot = new_lot(LIMITS);
+        let result = lot.park(waits(call(&["a"])).await, &[]).unwrap();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        tokio::time::sleep(LIMITS.time + Duration::from_secs(1)).await;
+        assert_eq!(lot.count(), 0);
+        let error = lot.take(result["requestState"].as_str().unwrap(), &[]).err().unwrap();
+        assert!(error.message.contains("stays done"), "{}", error.message);
+    }
+
+    #[tokio::test]
+    async fn a_call_without_questions_is_over_at_once() {
+        assert_eq!(done(call(&[])).await, r#"{"accepted":0}"#);
+    }
+}

@@ -1,0 +1,176 @@
+//! The server: a platform, what is offered of it, and what its clients share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tenon_host::services::{ClientFeature, ClientFeatures, Offers};
+use tenon_host::{Caller, Platform};
+use tokio::sync::watch;
+
+use crate::changes::{Changes, Subscriptions};
+use crate::client::QuestionLimits;
+use crate::offer::{Offer, Profile};
+use crate::parked::{ParkingLimits, ParkingLot};
+use crate::protocol::version::Era;
+use crate::seal::Seal;
+use crate::work::Work;
+
+/// How a server serves. The default is what `tenon serve` does without configuration.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// What clients are offered that choose nothing else.
+    pub profile: Profile,
+    /// Further profiles, by their names.
+    pub profiles: BTreeMap<String, Profile>,
+    /// The longest message of a client, in bytes.
+    pub max_message: usize,
+    /// The most requests of one client that are in flight.
+    pub max_in_flight: usize,
+    /// The most calls of modern clients, and the most questions to legacy ones, that wait for answers.
+    pub max_waiting_calls: usize,
+    /// How long a call waits for the answer of its client.
+    pub max_waiting_time: Duration,
+    /// How long requests in flight may take when the server ends.
+    pub drain: Duration,
+}
+
+/// The most bytes of questions that wait for answers, together.
+const MAX_WAITING_BYTES: usize = 4 << 20;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            profiles: BTreeMap::new(),
+            max_message: 16 << 20,
+            max_in_flight: 256,
+            max_waiting_calls: 256,
+            max_waiting_time: Duration::from_secs(600),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Settings {
+    /// The default, but for what clients are offered that choose nothing else.
+    pub fn with_profile(profile: Profile) -> Self {
+        Self { profile, ..Self::default() }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The system has no random numbers, without which nothing can be sealed.
+    #[error("the system has no random numbers")]
+    NoRandomNumbers,
+}
+
+/// Serves a platform to MCP clients. Clones share it.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) platform: Platform,
+    pub(crate) settings: Settings,
+    pub(crate) offer: Arc<Offer>,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
+    pub(crate) parked: Arc<ParkingLot>,
+    pub(crate) questions: Arc<QuestionLimits>,
+    pub(crate) seal: Seal,
+    default_profile: Arc<Profile>,
+    profiles: BTreeMap<String, Arc<Profile>>,
+}
+
+/// Who sends requests, and what that client is offered.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    /// Names the client's credential; nothing where there is none to tell clients by.
+    pub(crate) principal: Arc<str>,
+    pub(crate) profile: Arc<Profile>,
+}
+
+impl Server {
+    /// A server of this platform. It must be called in a tokio runtime.
+    ///
+    /// So that clients can be asked for what plugins and MCP servers ask of a user or a model, the platform is built
+    /// with [`EveryClient`] as its client features.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no random numbers.
+    pub fn new(platform: Platform, settings: Settings) -> Result<Self, ServerError> {
+        let no_random = ServerError::NoRandomNumbers;
+        let (Some(seal), Some(of_parked)) = (Seal::new(), Seal::new()) else {
+            return Err(no_random);
+        };
+        let offer = Arc::new(Offer::new(platform.clone()));
+        let (changes, subscriptions) = (Arc::new(Changes::new()), Arc::default());
+        changes.follow(&platform, &offer, &subscriptions);
+        let parking = ParkingLimits {
+            calls: settings.max_waiting_calls,
+            bytes: MAX_WAITING_BYTES,
+            time: settings.max_waiting_time,
+        };
+        let profiles = settings.profiles.iter();
+        let profiles = profiles.map(|(name, profile)| (name.clone(), Arc::new(profile.clone())));
+        Ok(Self(Arc::new(Inner {
+            default_profile: Arc::new(settings.profile.clone()),
+            profiles: profiles.collect(),
+            parked: ParkingLot::new(of_parked, parking),
+            questions: QuestionLimits::new(settings.max_waiting_calls, settings.max_waiting_time),
+            seal,
+            platform,
+            settings,
+            offer,
+            changes,
+            subscriptions,
+        })))
+    }
+}
+
+/// Waits until the server, or what goes on with a client, ends.
+pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|is_closing| *is_closing).await;
+}
+
+impl Inner {
+    /// A profile by its name; the default one without a name.
+    pub(crate) fn profile(&self, name: Option<&str>) -> Option<Arc<Profile>> {
+        match name {
+            None => Some(self.default_profile.clone()),
+            Some(name) if name == self.default_profile.name => Some(self.default_profile.clone()),
+            Some(name) => self.profiles.get(name).cloned(),
+        }
+    }
+
+    /// What is done for a client.
+    pub(crate) fn work(&self, peer: &Peer, era: Era, caller: Caller) -> Work {
+        Work {
+            platform: self.platform.clone(),
+            offer: self.offer.clone(),
+            profile: peer.profile.clone(),
+            era,
+            caller,
+            client: None,
+        }
+    }
+}
+
+/// What a platform that is served declares to its MCP servers: everything that a client can do. Each request is answered
+/// by the client whose call it is, as far as that client has declared it; what belongs to no call is refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EveryClient;
+
+impl ClientFeatures for EveryClient {
+    fn offers(&self) -> Offers {
+        Offers { forms: true, pages: true, sampling: true }
+    }
+
+    fn remedy(&self, _: ClientFeature) -> String {
+        "it was asked for outside of any call of a client".into()
+    }
+}

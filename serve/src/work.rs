@@ -1,0 +1,305 @@
+//! Does what a request asks for: on the platform, through its pipeline, and in the words of the protocol.
+
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tenon_host::types::mcp_json::{self, McpJson};
+use tenon_host::types::{
+    ArgumentCompletion, CompletionReference, Error, ErrorCode, ResourceContents, ToolResult,
+};
+use tenon_host::{Call, CallError, Caller, Failure, Platform, RESULT_URI};
+
+use crate::client::RequestClient;
+use crate::offer::{Offer, Profile};
+use crate::protocol::capabilities;
+use crate::protocol::error::{INTERNAL, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
+use crate::protocol::meta::SERVER_INFO;
+use crate::protocol::request::{ListKind, Request};
+use crate::protocol::version::{self, Era};
+use crate::protocol::write::{self, Cache};
+
+/// How long a modern client may keep a list, in milliseconds. It is told of changes if it listens.
+const LIST_TTL_MILLIS: u64 = 5_000;
+
+/// The most values that a completion has.
+const MAX_SUGGESTIONS: usize = 100;
+
+/// How long plugins may take for values of an argument: a user types.
+const MAX_SUGGESTING_TIME: Duration = Duration::from_secs(10);
+
+/// The lists whose changes clients are told of. Templates go with the resources.
+pub(crate) const LISTS: [ListKind; 3] = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
+
+/// On whose behalf something is done, and how it is answered.
+pub(crate) struct Work {
+    pub(crate) platform: Platform,
+    pub(crate) offer: Arc<Offer>,
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) era: Era,
+    pub(crate) caller: Caller,
+    /// The client, where it can be asked.
+    pub(crate) client: Option<Arc<RequestClient>>,
+}
+
+/// Who answers, as JSON.
+pub(crate) fn server_info() -> Value {
+    json!({ "name": "tenon", "title": "Tenon", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The same as text, which stands in each modern result.
+static SERVER_INFO_JSON: LazyLock<String> = LazyLock::new(|| server_info().to_string());
+
+/// What the server offers, as JSON.
+pub(crate) fn server_capabilities() -> Value {
+    json!({
+        "tools": { "listChanged": true },
+        "resources": { "subscribe": true, "listChanged": true },
+        "prompts": { "listChanged": true },
+        "completions": {},
+        "logging": {},
+    })
+}
+
+impl Work {
+    /// Does what a request asks for. Gives the result, a JSON object.
+    ///
+    /// Requests that belong to a session or to a stream are none of these.
+    pub(crate) async fn run(&self, request: Request) -> Result<String, RpcError> {
+        match request {
+            Request::Ping => Ok("{}".into()),
+            Request::Discover => Ok(self.discover()),
+            Request::List(kind, cursor) => {
+                let (offer, profile) = (&self.offer, &self.profile);
+                let page = offer.page(kind, profile, self.era, cursor.as_deref(), &self.caller);
+                Ok(self.cached(page.await?))
+            }
+            Request::CallTool { name, arguments, .. } => self.call_tool(&name, arguments).await,
+            Request::ReadResource { uri, .. } => self.read_resource(&uri).await,
+            Request::GetPrompt { name, arguments, .. } => self.get_prompt(&name, arguments).await,
+            Request::Complete(argument) => self.complete(argument).await,
+            Request::Subscribe { uri, wanted } => {
+                self.subscribe(&uri, wanted).await?;
+                Ok("{}".into())
+            }
+            Request::Initialize(_) | Request::SetLevel(_) | Request::Listen(_) => {
+                Err(RpcError::new(INTERNAL, "the request is not for the platform"))
+            }
+        }
+    }
+
+    fn discover(&self) -> String {
+        let supported: Vec<&str> = version::all().collect();
+        let result = json!({
+            "supportedVersions": supported,
+            "capabilities": server_capabilities(),
+            "_meta": { SERVER_INFO: server_info() },
+        });
+        self.cached(result.to_string())
+    }
+
+    /// A result that a modern client may keep.
+    fn cached(&self, result: String) -> String {
+        let is_public = !self.profile.is_narrowed();
+        write::complete(self.era, result, Some(Cache { ttl: LIST_TTL_MILLIS, is_public }))
+    }
+
+    /// Who answers, among the further members of a modern result.
+    fn sign(&self, extra: &mut Option<String>) {
+        if self.era == Era::Modern {
+            mcp_json::insert_meta_json(extra, SERVER_INFO, &SERVER_INFO_JSON);
+        }
+    }
+
+    async fn call_tool(&self, name: &str, arguments: Value) -> Result<String, RpcError> {
+        let tools = self.offer.tools(&self.profile, self.era);
+        let Some(target) = tools.target(name) else {
+            return Err(RpcError::invalid_params(format!("there is no tool {name:?}")));
+        };
+        let name = target.name.clone();
+        drop(tools);
+        let call = Call { name, arguments, caller: self.caller.clone() };
+        let mut result = match self.platform.call(call).await {
+            Ok(result) => result,
+            // It went away since.
+            Err(error @ CallError::NotFound { .. }) => {
+                return Err(RpcError::invalid_params(error.to_string()));
+            }
+            Err(error) => failed(&error),
+        };
+        if result.is_error {
+            self.check_capabilities()?;
+        }
+        // What a server of the newer era says of its own result is said anew here.
+        write::without(&mut result.extra, "resultType");
+        if self.era == Era::Legacy
+            && !result.structured.as_deref().is_none_or(|json| json.starts_with('{'))
+        {
+            result.structured = None;
+        }
+        self.sign(&mut result.extra);
+        Ok(write::complete(self.era, write::text(&McpJson(&result)), None))
+    }
+
+    /// Whether something failed since the client has not declared what it takes. A modern client is told so in a way that
+    /// it can act upon.
+    fn check_capabilities(&self) -> Result<(), RpcError> {
+        let missing = self.client.as_ref().and_then(|client| client.missing());
+        match missing.filter(|_| self.era == Era::Modern) {
+            Some(feature) => Err(RpcError::missing_capability(capabilities::declaration(feature))),
+            None => Ok(()),
+        }
+    }
+
+    async fn read_resource(&self, uri: &str) -> Result<String, RpcError> {
+        let contents = match uri.starts_with(RESULT_URI) {
+            true => {
+                let read = self.platform.read_result_within(uri, Default::default()).await;
+                read.map_err(|_| self.no_resource(uri))?
+            }
+            false => {
+                let owner = self.offer.resource(&self.profile, uri, &self.caller).await;
+                let owner = owner.ok_or_else(|| self.no_resource(uri))?;
+                let read = self.platform.read_resource(&owner.plugin, uri, &self.caller).await;
+                read.map_err(|error| self.unread(uri, &error))?
+            }
+        };
+        Ok(self.cached(contents_form(&contents)))
+    }
+
+    /// There is no such resource, in the words of the era.
+    fn no_resource(&self, uri: &str) -> RpcError {
+        let message = format!("there is no resource {uri:?}");
+        let error = match self.era {
+            Era::Legacy => RpcError::new(RESOURCE_NOT_FOUND, message),
+            Era::Modern => RpcError::invalid_params(message),
+        };
+        error.with_data(json!({ "uri": uri }))
+    }
+
+    fn unread(&self, uri: &str, error: &CallError) -> RpcError {
+        match is_not_found(error) {
+            true => self.no_resource(uri),
+            false => self.refused(error),
+        }
+    }
+
+    /// What is said of a failure of something that is no tool.
+    fn refused(&self, error: &CallError) -> RpcError {
+        if let Err(missing) = self.check_capabilities() {
+            return missing;
+        }
+        let is_input = matches!(error, CallError::InvalidInput { .. })
+            || answered(error).is_some_and(|error| error.code == ErrorCode::InvalidInput);
+        let code = if is_input { INVALID_PARAMS } else { INTERNAL };
+        RpcError::new(code, error.to_string()).with_data(json!({ "code": error.code() }))
+    }
+
+    async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: Vec<(String, String)>,
+    ) -> Result<String, RpcError> {
+        let unknown = || RpcError::invalid_params(format!("there is no prompt {name:?}"));
+        let owner = self.offer.prompt(&self.profile, name, &self.caller).await;
+        let owner = owner.ok_or_else(unknown)?;
+        let prompt = self.platform.prompt(&owner.plugin, &owner.name, arguments, &self.caller);
+        let mut prompt = prompt.await.map_err(|error| match is_not_found(&error) {
+            true => RpcError::invalid_params(error.to_string()),
+            false => self.refused(&error),
+        })?;
+        write::without(&mut prompt.extra, "resultType");
+        self.sign(&mut prompt.extra);
+        Ok(write::complete(self.era, write::text(&McpJson(&prompt)), None))
+    }
+
+    async fn complete(&self, mut argument: ArgumentCompletion) -> Result<String, RpcError> {
+        let caller = Caller { timeout: Some(MAX_SUGGESTING_TIME), ..self.caller.clone() };
+        let (owner, unknown) = match &mut argument.reference {
+            CompletionReference::Prompt(name) => {
+                let owner = self.offer.prompt(&self.profile, name, &caller).await;
+                let unknown = format!("there is no prompt {name:?}");
+                if let Some(owner) = &owner {
+                    name.clone_from(&owner.name);
+                }
+                (owner, unknown)
+            }
+            CompletionReference::ResourceTemplate(template) => {
+                let owner = self.offer.template(&self.profile, template, &caller).await;
+                (owner, format!("there is no resource template {template:?}"))
+            }
+        };
+        let owner = owner.ok_or_else(|| RpcError::invalid_params(unknown))?;
+        let mut suggestions = match self.platform.suggest(&owner.plugin, argument, &caller).await {
+            Ok(suggestions) => suggestions,
+            // Not every plugin that has arguments knows values of them.
+            Err(CallError::Failed { failure: Failure::Unsupported(_), .. }) => {
+                return Ok(write::complete(
+                    self.era,
+                    r#"{"completion":{"values":[]}}"#.into(),
+                    None,
+                ));
+            }
+            Err(error) => return Err(self.refused(&error)),
+        };
+        if suggestions.values.len() > MAX_SUGGESTIONS {
+            suggestions.values.truncate(MAX_SUGGESTIONS);
+            suggestions.has_more = true;
+        }
+        write::without(&mut suggestions.extra, "resultType");
+        self.sign(&mut suggestions.extra);
+        Ok(write::complete(self.era, write::text(&McpJson(&suggestions)), None))
+    }
+
+    /// Subscribes a plugin's resource, or no longer.
+    pub(crate) async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
+        let owner = self.offer.resource(&self.profile, uri, &self.caller).await;
+        let owner = owner.ok_or_else(|| self.no_resource(uri))?;
+        let subscribed = match wanted {
+            true => self.platform.subscribe(&owner.plugin, uri, &self.caller).await,
+            false => self.platform.unsubscribe(&owner.plugin, uri, &self.caller).await,
+        };
+        subscribed.map_err(|error| self.unread(uri, &error))
+    }
+}
+
+/// What a plugin answered in place of what was asked for.
+fn answered(error: &CallError) -> Option<&Error> {
+    match error {
+        CallError::Failed { failure: Failure::Answered(error), .. } => Some(error),
+        _ => None,
+    }
+}
+
+/// A failure as the result of a tool: a model reads it and may do better.
+fn failed(error: &CallError) -> ToolResult {
+    let answered = answered(error);
+    let text = answered.map_or_else(|| error.to_string(), Error::to_string);
+    let mut result = ToolResult::error(text);
+    let mut data = json!({ "code": error.code() });
+    if let Some(wait) = answered.and_then(|error| error.retry_after) {
+        data["retryAfterMs"] = json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    }
+    if let Some(more) = answered.and_then(|error| error.data.as_ref()) {
+        data["data"] = more.value().clone();
+    }
+    mcp_json::insert_meta(&mut result, "tenon/error", &data);
+    result
+}
+
+fn is_not_found(error: &CallError) -> bool {
+    matches!(error, CallError::NotFound { .. })
+        || answered(error).is_some_and(|error| error.code == ErrorCode::NotFound)
+}
+
+/// What was read of a resource, as the result of `resources/read`.
+fn contents_form(contents: &[ResourceContents]) -> String {
+    let mut form = r#"{"contents":["#.to_string();
+    for (i, part) in contents.iter().enumerate() {
+        if i > 0 {
+            form.push(',');
+        }
+        form += &write::text(&McpJson(part));
+    }
+    form.push_str("]}");
+    form
+}

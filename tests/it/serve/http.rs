@@ -1,0 +1,521 @@
+//! Clients over HTTP, good and bad.
+
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tenon_host::{CallEvent, Event, Platform, Step, Subscription};
+use tenon_serve::{HttpSettings, HttpToken};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{MODERN, initialize, legacy, meta, modern, project, server_with, text};
+use crate::support::Project;
+
+/// A server, and where it is.
+struct Served {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<std::io::Result<()>>,
+    platform: Platform,
+    _project: Project,
+}
+
+/// What a server responds.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    /// A header.
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+
+    /// The messages, of a stream or of a body.
+    fn messages(&self) -> Vec<Value> {
+        let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| panic!("{self:?}"));
+        match self.header("content-type") {
+            Some("text/event-stream") => {
+                let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+                data.filter(|data| !data.is_empty()).map(read).collect()
+            }
+            Some("application/json") => vec![read(&self.body)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn message(&self) -> Value {
+        self.messages().pop().unwrap_or_else(|| panic!("{self:?}"))
+    }
+}
+
+impl Served {
+    async fn new(change: impl FnOnce(&mut HttpSettings)) -> Self {
+        let project = project();
+        let (server, platform) = server_with(&project, |settings| {
+            settings.max_message = 64 << 10;
+            settings.drain = Duration::from_secs(600);
+        })
+        .await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut settings = HttpSettings::default();
+        change(&mut settings);
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            let stop = async {
+                let _ = stopped.await;
+            };
+            server.serve_http(listener, settings, stop).await
+        });
+        Self { address, stop: Some(stop), serving, platform, _project: project }
+    }
+
+    /// Sends bytes as they are. Gives what is responded until the connection ends.
+    async fn raw(&self, request: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut all = Vec::new();
+        let read = timeout(Duration::from_secs(60), stream.read_to_end(&mut all)).await;
+        read.expect("the connection ends").unwrap();
+        reply(&String::from_utf8(all).unwrap())
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let mut header = |name: &str, value: &str| {
+            if !has(name) {
+                request += &format!("{name}: {value}\r\n");
+            }
+        };
+        header("Host", &self.address.to_string());
+        header("Content-Type", "application/json");
+        header("Accept", "application/json, text/event-stream");
+        header("Content-Length", &body.len().to_string());
+        // A value of this kind leaves a header out.
+        for (name, value) in headers.iter().filter(|(_, value)| *value != "-") {
+            request += &format!("{name}: {value}\r\n");
+        }
+        format!("{request}\r\n{body}")
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+        self.raw(&self.request("POST", "/mcp", headers, &message.to_string())).await
+    }
+
+    /// A modern request, with the headers that it needs.
+    async fn modern(&self, message: &Value) -> Reply {
+        let method = message["method"].as_str().unwrap();
+        let name = message["params"]["name"].as_str().or(message["params"]["uri"].as_str());
+        let mut headers = vec![("MCP-Protocol-Version", MODERN), ("Mcp-Method", method)];
+        headers.extend(name.map(|name| ("Mcp-Name", name)));
+        self.post(&headers, message).await
+    }
+
+    /// Begins a session. Gives its id.
+    async fn begin(&self, headers: &[(&str, &str)]) -> String {
+        let capabilities = json!({ "elicitation": {} });
+        let begun = self.post(headers, &initialize(0, capabilities)).await;
+        assert_eq!(begun.message()["result"]["protocolVersion"], "2025-11-25", "{begun:?}");
+        begun.header("mcp-session-id").expect("it has one").to_string()
+    }
+
+    async fn end(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        let ended = timeout(Duration::from_secs(60), self.serving).await;
+        ended.expect("it ends").expect("it does not panic").expect("it ends well");
+        self.platform.shutdown().await;
+    }
+}
+
+fn reply(all: &str) -> Reply {
+    let (head, body) = all.split_once("\r\n\r\n").unwrap_or((all, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.unwrap_or_else(|| panic!("it is no response: {all:?}"));
+    let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if is_chunked { unchunked(body) } else { body.to_string() };
+    Reply { status, head: head.to_string(), body }
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).unwrap_or(0);
+        let Some(chunk) = rest.get(..length).filter(|chunk| !chunk.is_empty()) else { break };
+        whole += chunk;
+        body = rest[length..].trim_start_matches("\r\n");
+    }
+    whole
+}
+
+#[tokio::test]
+async fn both_eras_are_spoken_at_one_address() {
+    let served = Served::new(|_| {}).await;
+    let call = json!({ "name": "test_simple_text" });
+    let answered = served.modern(&modern(1, "tools/call", call.clone())).await;
+    assert_eq!(answered.header("content-type"), Some("application/json"));
+    assert_eq!(text(&answered.message()), "This is a simple text response for testing.");
+    let session = served.begin(&[]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let headers = [of_session, ("MCP-Protocol-Version", "2025-11-25")];
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(served.post(&headers, &initialized).await.status, 202);
+    let answered = served.post(&headers, &legacy(1, "tools/call", call)).await;
+    assert_eq!(text(&answered.message()), "This is a simple text response for testing.");
+    // What there is to tell before the answer makes it a stream.
+    let mut call = json!({ "name": "test_tool_with_progress" });
+    call["_meta"] = json!({ "progressToken": "t" });
+    let streamed = served.post(&headers, &legacy(2, "tools/call", call)).await;
+    let methods: Vec<_> = streamed.messages().iter().map(|m| m["method"].clone()).collect();
+    assert_eq!(methods.len(), 4, "{streamed:?}");
+    assert!(streamed.body.starts_with("id: 2-0\nretry: "), "{streamed:?}");
+    // What was sent may not have arrived: it can be had again.
+    let again = [of_session, ("Last-Event-ID", "2-2")];
+    let again = served.raw(&served.request("GET", "/mcp", &again, "")).await;
+    assert_eq!(again.messages(), streamed.messages()[2..]);
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(served.raw(&served.request("GET", path, &[], "")).await.status, 200);
+    }
+    served.end().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_refused() {
+    let served = Served::new(|settings| {
+        settings.token = Some(HttpToken::new("it is a secret"));
+        settings.read_time = Duration::from_millis(300);
+    })
+    .await;
+    let token = ("Authorization", "Bearer it is a secret");
+    let session = served.begin(&[token]).await;
+    let ping = legacy(1, "ping", json!({})).to_string();
+    let list = modern(1, "tools/list", json!({})).to_string();
+    let mut named = modern(
+        1,
+        "tools/call",
+        json!({ "name": "test_custom_header", "arguments": { "value": "v" } }),
+    );
+    let call = named.to_string();
+    named["params"]["_meta"] = meta(json!({}));
+    let long = format!("{{\"x\":\"{}\"}}", "x".repeat(70_000));
+    let of_session = ("Mcp-Session-Id", &*session);
+    let version = ("MCP-Protocol-Version", MODERN);
+    let method = ("Mcp-Method", "tools/list");
+    let calls = ("Mcp-Method", "tools/call");
+    let name = ("Mcp-Name", "test_custom_header");
+    let argument = ("Mcp-Param-Value", "v");
+    type Row<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str, u16, i64);
+    let rows: Vec<Row<'_>> = vec![
+        // Who may.
+        ("POST", "/mcp", vec![], &ping, 401, 0),
+        ("POST", "/mcp", vec![("Authorization", "Bearer wrong")], &ping, 401, 0),
+        ("POST", "/mcp", vec![("Authorization", "Basic it is a secret")], &ping, 401, 0),
+        ("POST", "/mcp?token=it%20is%20a%20secret", vec![], &ping, 401, 0),
+        ("GET", "/mcp", vec![of_session], "", 401, 0),
+        ("DELETE", "/mcp", vec![of_session], "", 401, 0),
+        // From where.
+        ("POST", "/mcp", vec![token, ("Host", "evil.example")], &ping, 403, 0),
+        ("POST", "/mcp", vec![token, ("Origin", "https://evil.example")], &ping, 403, 0),
+        ("POST", "/mcp", vec![token, ("Origin", "null")], &ping, 403, 0),
+        // To where.
+        ("POST", "/", vec![token], &ping, 404, 0),
+        ("POST", "/mcp/", vec![token], &ping, 404, 0),
+        ("POST", "/mcp/p/none", vec![token], &ping, 404, 0),
+        ("PUT", "/mcp", vec![token], &ping, 405, 0),
+        ("OPTIONS", "/mcp", vec![token], "", 405, 0),
+        ("GET", "/mcp", vec![token], "", 405, 0),
+        ("DELETE", "/mcp", vec![token], "", 405, 0),
+        // What.
+        ("POST", "/mcp", vec![token, ("Content-Type", "text/plain")], &ping, 415, 0),
+        ("POST", "/mcp", vec![token, ("Accept", "application/json")], &ping, 406, 0),
+        ("GET", "/mcp", vec![token, of_session, ("Accept", "application/json")], "", 406, 0),
+        ("POST", "/mcp", vec![token], &long, 413, 0),
+        ("POST", "/mcp", vec![token], "", 400, -32700),
+        ("POST", "/mcp", vec![token], "{", 400, -32700),
+        ("POST", "/mcp", vec![token], "[]", 400, -32600),
+        ("POST", "/mcp", vec![token], "3", 400, -32600),
+        ("POST", "/mcp", vec![token, ("Content-Length", "1000")], &ping, 408, 0),
+        // Sessions.
+        ("POST", "/mcp", vec![token], &ping, 400, -32600),
+        ("POST", "/mcp", vec![token, ("Mcp-Session-Id", "x")], &ping, 404, -32600),
+        ("POST", "/mcp", vec![token, ("Mcp-Session-Id", "")], &ping, 404, -32600),
+        ("POST", "/mcp", vec![token, of_session, of_session], &ping, 400, -32600),
+        ("POST", "/mcp", vec![token, of_session, version], &ping, 400, -32600),
+        (
+            "POST",
+            "/mcp",
+            vec![token, of_session, ("MCP-Protocol-Version", "x")],
+            &ping,
+            400,
+            -32600,
+        ),
+        ("POST", "/mcp", vec![token, of_session], "[{}]", 400, -32600),
+        // Headers that contradict their bodies.
+        ("POST", "/mcp", vec![token, method], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, version], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, version, ("Mcp-Method", "TOOLS/LIST")], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, version, method, method], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, version, version, method], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, ("MCP-Protocol-Version", "v9"), method], &list, 400, -32020),
+        ("POST", "/mcp", vec![token, version, calls], &call, 400, -32020),
+        ("POST", "/mcp", vec![token, version, calls, ("Mcp-Name", "other")], &call, 400, -32020),
+        ("POST", "/mcp", vec![token, version, calls, name], &call, 400, -32020),
+        (
+            "POST",
+            "/mcp",
+            vec![token, version, calls, name, ("Mcp-Param-Value", "w")],
+            &call,
+            400,
+            -32020,
+        ),
+        (
+            "POST",
+            "/mcp",
+            vec![token, version, calls, name, ("Mcp-Param-Value", "=?base64?!?=")],
+            &call,
+            400,
+            -32020,
+        ),
+        ("POST", "/mcp", vec![token, version], &ping, 400, -32602),
+    ];
+    assert!(rows.len() >= 40, "{}", rows.len());
+    for (verb, path, headers, body, status, code) in rows {
+        let reply = served.raw(&served.request(verb, path, &headers, body)).await;
+        let shown: String = body.chars().take(100).collect();
+        assert_eq!(reply.status, status, "{verb} {path} {headers:?} {shown}: {reply:?}");
+        if code != 0 {
+            assert_eq!(reply.message()["error"]["code"], code, "{headers:?} {shown}");
+        }
+    }
+    // Afterwards all is as it was.
+    let good = served.request("POST", "/mcp", &[token, version, calls, name, argument], &call);
+    assert_eq!(text(&served.raw(&good).await.message()), "The value is v");
+    let good = served.request("POST", "/mcp", &[token, of_session], &ping);
+    assert_eq!(served.raw(&good).await.message()["result"], json!({}));
+    // Of a head that does not come to its end nothing is waited for.
+    let mut slow = TcpStream::connect(served.address).await.unwrap();
+    slow.write_all(b"POST /mcp HTTP/1.1\r\nHost: x").await.unwrap();
+    let mut rest = String::new();
+    timeout(Duration::from_secs(60), slow.read_to_string(&mut rest)).await.unwrap().unwrap();
+    assert_eq!(rest, "");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_session_is_its_clients_until_it_ends() {
+    let served = Served::new(|settings| settings.max_sessions = 2).await;
+    let mine = ("Authorization", "Bearer mine");
+    let session = served.begin(&[mine]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let ping = legacy(1, "ping", json!({}));
+    assert_eq!(served.post(&[mine, of_session], &ping).await.status, 200);
+    // Without a token to ask for, what a client sends still tells clients apart.
+    for other in [vec![of_session], vec![("Authorization", "Bearer other"), of_session]] {
+        assert_eq!(served.post(&other, &ping).await.status, 404);
+        let deleted = served.raw(&served.request("DELETE", "/mcp", &other, "")).await;
+        assert_eq!(deleted.status, 404);
+    }
+    served.begin(&[]).await;
+    assert_eq!(served.post(&[], &initialize(0, json!({}))).await.status, 503);
+    let deleted = served.raw(&served.request("DELETE", "/mcp", &[mine, of_session], "")).await;
+    assert_eq!(deleted.status, 204);
+    assert_eq!(served.post(&[mine, of_session], &ping).await.status, 404);
+    served.begin(&[]).await;
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_message_by_message() {
+    let served = Served::new(|_| {}).await;
+    let mut begin = initialize(0, json!({ "elicitation": {} }));
+    begin["params"]["protocolVersion"] = json!("2025-03-26");
+    let begun = served.post(&[], &begin).await;
+    let session = begun.header("mcp-session-id").unwrap();
+    let of_session = ("Mcp-Session-Id", session);
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    let batch = json!([
+        legacy(1, "ping", json!({})),
+        legacy(2, "tools/call", json!({ "name": "hang" })),
+        cancelled,
+        legacy(3, "nothing", json!({})),
+    ]);
+    let answered = served.post(&[of_session], &batch).await;
+    let mut ids: Vec<_> = answered.messages().iter().map(|answer| answer["id"].clone()).collect();
+    ids.sort_by_key(Value::as_u64);
+    assert_eq!(ids, [1, 3]);
+    // A question reaches the client.
+    let asks = json!([legacy(
+        4,
+        "tools/call",
+        json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } })
+    )]);
+    let request = served.request("POST", "/mcp", &[of_session], &asks.to_string());
+    let mut stream = Stream::open(&served, &request).await;
+    let asked = stream.message().await;
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } });
+    assert_eq!(served.post(&[of_session], &answer).await.status, 202);
+    assert_eq!(text(&stream.message().await), "User response: decline");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_server_does_not_wait_at_its_end_for_answers_that_cannot_come() {
+    let served = Served::new(|_| {}).await;
+    let session = served.begin(&[]).await;
+    let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
+    let legacy = legacy(1, "tools/call", call.clone()).to_string();
+    let request = served.request("POST", "/mcp", &[("Mcp-Session-Id", &*session)], &legacy);
+    let mut stream = Stream::open(&served, &request).await;
+    assert_eq!(stream.message().await["method"], "elicitation/create");
+    let waiting = served.modern(&modern(2, "tools/call", call)).await.message();
+    assert_eq!(waiting["result"]["resultType"], "input_required");
+    // It would wait for ten minutes.
+    served.end().await;
+    assert_eq!(stream.message().await["result"]["isError"], true);
+}
+
+/// A stream that is read as it comes.
+struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    async fn open(served: &Served, request: &str) -> Self {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// The next line that begins with this.
+    async fn line(&mut self, beginning: &str) -> String {
+        let next = async {
+            loop {
+                let mut line = String::new();
+                assert_ne!(self.0.read_line(&mut line).await.unwrap(), 0, "the stream has ended");
+                if let Some(rest) = line.trim_end().strip_prefix(beginning) {
+                    return rest.to_string();
+                }
+            }
+        };
+        timeout(Duration::from_secs(60), next).await.expect("there is such a line")
+    }
+
+    async fn message(&mut self) -> Value {
+        loop {
+            let data = self.line("data: ").await;
+            if !data.trim().is_empty() {
+                return serde_json::from_str(&data).unwrap();
+            }
+        }
+    }
+}
+
+/// Waits for a step of a call.
+async fn heard(events: &mut Subscription, wanted: impl Fn(&Step) -> bool) {
+    let next = async {
+        loop {
+            match events.next().await.expect("the platform runs") {
+                Event::Call(CallEvent { step, .. }) if wanted(&step) => return,
+                _ => {}
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), next).await.expect("there is such a step");
+}
+
+#[tokio::test]
+async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
+    let served = Served::new(|settings| settings.stream_time = Duration::from_millis(300)).await;
+    let hang = modern(1, "tools/call", json!({ "name": "hang" }));
+    let headers =
+        [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "hang")];
+    let request = served.request("POST", "/mcp", &headers, &hang.to_string());
+    let mut events = served.platform.events();
+    let stream = Stream::open(&served, &request).await;
+    heard(&mut events, |step| matches!(step, Step::Permitted)).await;
+    drop(stream);
+    heard(&mut events, |step| matches!(step, Step::Ended { outcome: "abandoned", .. })).await;
+
+    let session = served.begin(&[]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let call = legacy(
+        1,
+        "tools/call",
+        json!({ "name": "delay", "arguments": { "millis": 1000, "text": "late" } }),
+    );
+    let request = served.request("POST", "/mcp", &[of_session], &call.to_string());
+    let mut stream = Stream::open(&served, &request).await;
+    let id = stream.line("id: ").await;
+    drop(stream);
+    // The rest is got in pieces, as long as each stream lasts.
+    let answer = loop {
+        let headers = [of_session, ("Last-Event-ID", &*id)];
+        let rest = served.raw(&served.request("GET", "/mcp", &headers, "")).await;
+        assert_eq!(rest.status, 200, "{rest:?}");
+        if let Some(answer) = rest.messages().pop() {
+            break answer;
+        }
+    };
+    assert_eq!((&answer["id"], text(&answer)), (&json!(1), "late"));
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_client_is_asked_on_the_stream_of_its_call() {
+    let served = Served::new(|_| {}).await;
+    let session = served.begin(&[]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
+    let call = legacy(1, "tools/call", call).to_string();
+    let mut stream =
+        Stream::open(&served, &served.request("POST", "/mcp", &[of_session], &call)).await;
+    let asked = stream.message().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    let content = json!({ "username": "ada", "email": "a@b.c" });
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": content } });
+    // Somebody else's answer is none.
+    assert_eq!(served.post(&[], &answer).await.status, 400);
+    assert_eq!(served.post(&[of_session], &answer).await.status, 202);
+    assert_eq!(text(&stream.message().await), "User response: accept, ada, a@b.c");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn news_go_to_one_stream_and_end_with_the_server() {
+    let served = Served::new(|_| {}).await;
+    let session = served.begin(&[]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let get = served.request("GET", "/mcp", &[of_session], "");
+    let mut former = Stream::open(&served, &get).await;
+    former.line(": ").await;
+    let mut stream = Stream::open(&served, &get).await;
+    stream.line(": ").await;
+    let listen =
+        modern(9, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    let headers = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "subscriptions/listen")];
+    let request = served.request("POST", "/mcp", &headers, &listen.to_string());
+    let mut listening = Stream::open(&served, &request).await;
+    let acknowledged = listening.message().await;
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    served.modern(&modern(1, "tools/call", json!({ "name": "test_trigger_tool_change" }))).await;
+    assert_eq!(stream.message().await["method"], "notifications/tools/list_changed");
+    assert_eq!(listening.message().await["method"], "notifications/tools/list_changed");
+    // The former stream has ended without having told anything.
+    let mut rest = String::new();
+    timeout(Duration::from_secs(60), former.0.read_to_string(&mut rest)).await.unwrap().unwrap();
+    assert!(!rest.contains("list_changed"), "{rest}");
+    let Served { stop, serving, platform, .. } = served;
+    stop.unwrap().send(()).unwrap();
+    let ended = listening.message().await;
+    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(9), &json!("complete")));
+    serving.await.unwrap().unwrap();
+    platform.shutdown().await;
+}

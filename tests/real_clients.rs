@@ -1,0 +1,196 @@
+//! MCP clients that nobody here wrote, in front of `tenon serve`: the official conformance suite, and the official SDKs.
+//! The plugins behind it are a component, a script and a server, so that each kind is tested.
+//!
+//! `cargo xtask test` installs them, at the versions of the lock files in `real/`, and says where they are. Without them
+//! these tests are listed as ignored, which one line says, and none of them passes.
+
+#![allow(clippy::print_stderr)]
+
+#[path = "it/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+use tenon_host::services::GrantAll;
+use tenon_serve::{EveryClient, HttpSettings, Profile, Server, Settings};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::sync::oneshot;
+
+use support::{EVERYTHING_SERVER, Project, stderr, stdout, tenon};
+use tenon_tests::{installed, newer_node, npm_script, run_trial};
+
+#[allow(dead_code)]
+mod guests {
+    // The paths of the guests, written by the build script.
+    include!(concat!(env!("OUT_DIR"), "/guests.rs"));
+}
+
+/// What says where the clients of each registry are.
+const GROUPS: [&str; 2] = ["TENON_REAL_SERVERS_NPM", "TENON_REAL_SERVERS_PIP"];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let folder = installed(&GROUPS);
+    if folder.is_none() {
+        eprintln!(
+            "note: no real MCP clients are installed, so their tests are ignored; `cargo xtask test` installs them"
+        );
+    }
+    let mut trials = Vec::new();
+    macro_rules! trials {
+        ($($name:ident),* $(,)?) => {$(
+            let of_trial = folder.clone();
+            let trial = Trial::test(stringify!($name), move || match of_trial {
+                Some(folder) => run_trial($name(&folder)),
+                None => Err(Failed::from("no real MCP clients are installed")),
+            });
+            trials.push(trial.with_ignored_flag(folder.is_none()));
+        )*};
+    }
+    trials!(
+        the_conformance_suite_passes_in_the_legacy_era,
+        the_conformance_suite_passes_in_the_modern_era,
+        the_conformance_suite_notices_what_is_missing,
+        the_official_sdks_list_what_is_served,
+    );
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The tools that the server has, though the component has them as well.
+const OF_THE_SERVER: [&str; 6] = [
+    "test_image_content",
+    "test_audio_content",
+    "test_embedded_resource",
+    "test_multiple_content_types",
+    "test_sampling",
+    "test_tool_with_progress",
+];
+
+/// A project with plugins of three kinds, which have together what the suite asks for.
+fn project() -> Project {
+    let project = Project::new("");
+    let hidden: String = OF_THE_SERVER
+        .iter()
+        .map(|tool| format!("[tools.\"everything__{tool}\"]\nenabled = false\n"))
+        .collect();
+    let server = format!(
+        "plugins.mcp = [{{ name = \"server\", command = {EVERYTHING_SERVER:?}, args = [{:?}] }}]",
+        project.path("memory.json")
+    );
+    project.write("tenon.toml", format!("{server}\nlimits.cpu = \"1h\"\n{hidden}"));
+    project.add_served_plugins(guests::EVERYTHING_RUST);
+    project
+}
+
+/// Has the suite check a server of the project. Gives its exit code, and what it says.
+async fn check(folder: &Path, requirements: &str, known: &[&str]) -> (Option<i32>, String) {
+    let project = project();
+    let builder = project.builder().workspace(project.path("")).state(project.path("state"));
+    let builder = builder.approver(GrantAll).client_features(EveryClient).start_servers();
+    let platform = builder.build().await.expect("it is built");
+    let settings = Settings::with_profile(Profile { prefix: false, ..Profile::default() });
+    let server = Server::new(platform.clone(), settings).expect("there is a server");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("it has an address"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let mut settings = HttpSettings::default();
+        // Short enough that one tool of the script takes longer.
+        settings.stream_time = Duration::from_millis(500);
+        let stop = async {
+            let _ = stopped.await;
+        };
+        server.serve_http(listener, settings, stop).await
+    });
+    // With a list of known failures warnings are failures as well.
+    let known: String = known.iter().map(|scenario| format!("\n  - {scenario}")).collect();
+    let known = if known.is_empty() { "server: []\n".into() } else { format!("server:{known}\n") };
+    project.write("known.yml", known);
+    let mut suite = Command::new(newer_node(folder));
+    suite.arg(npm_script(folder, "conformance")).args(["server", "--url", &url]);
+    suite.args(["--requirements", requirements, "--expected-failures"]);
+    suite.arg(project.path("known.yml")).stdin(Stdio::null()).kill_on_drop(true);
+    let output = suite.output().await.expect("the suite starts");
+    drop(stop);
+    serving.await.expect("it does not panic").expect("it ends well");
+    platform.shutdown().await;
+    (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+}
+
+/// The summary of what the suite says.
+fn summary(said: &str) -> &str {
+    said.find("=== SUMMARY ===").map_or(said, |start| &said[start..])
+}
+
+/// Extras that are not scored, all of whose checks pass.
+fn assert_extras(said: &str, extras: &[&str]) {
+    for extra in extras {
+        let line = summary(said).lines().find(|line| line.starts_with(&format!("✓ {extra}: ")));
+        let line = line.unwrap_or_else(|| panic!("{extra}: {}", summary(said)));
+        assert!(line.ends_with(", 0 failed") && !line.contains(" 0 passed"), "{line}");
+    }
+}
+
+async fn the_conformance_suite_passes_in_the_legacy_era(folder: &Path) {
+    let (code, said) = check(folder, "2025-11-25", &[]).await;
+    assert_eq!(code, Some(0), "{}", summary(&said));
+    assert_extras(
+        &said,
+        &["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
+    );
+}
+
+/// What only a server of the newer era could ask for, whose questions are its bridge's so far: roots.
+const NEEDS_ROOTS: [&str; 2] =
+    ["input-required-result-basic-list-roots", "input-required-result-multiple-input-requests"];
+
+async fn the_conformance_suite_passes_in_the_modern_era(folder: &Path) {
+    let (code, said) = check(folder, "2026-07-28", &NEEDS_ROOTS).await;
+    assert_eq!(code, Some(0), "{}", summary(&said));
+    assert_extras(
+        &said,
+        &["http-header-validation", "http-custom-header-server-validation", "json-schema-2020-12"],
+    );
+}
+
+async fn the_conformance_suite_notices_what_is_missing(folder: &Path) {
+    let (code, said) = check(folder, "2026-07-28", &[]).await;
+    assert_eq!(code, Some(1), "{}", summary(&said));
+}
+
+async fn the_official_sdks_list_what_is_served(folder: &Path) {
+    let project = project();
+    let approved = project.tenon(&["approve", "--all", "--yes"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("real/clients");
+    let mut typescript = Command::new("node");
+    typescript.arg(clients.join("list-tools.cjs")).arg(folder);
+    let mut python = Command::new(folder.join("python/bin/python"));
+    python.arg(clients.join("list_tools.py"));
+    let mut lists = Vec::new();
+    for (sdk, mut client) in [("TypeScript", typescript), ("Python", python)] {
+        let client = client.arg(tenon()).args(["serve", "--prefix", "false"]);
+        let command = project.command(&[]);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => client.env(name, value),
+                None => client.env_remove(name),
+            };
+        }
+        let folder: PathBuf = project.path(".");
+        let output = client.current_dir(folder).stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = output.await.expect("the client starts");
+        assert!(output.status.success(), "{sdk}: {}", stderr(&output));
+        let tools: Vec<Value> = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        for tool in ["test_simple_text", "test_custom_header", "test_image_content"] {
+            assert!(tools.iter().any(|listed| listed["name"] == tool), "{sdk}: {tool}");
+        }
+        lists.push(tools);
+    }
+    assert_eq!(lists[0], lists[1]);
+}
