@@ -77,11 +77,19 @@ fn check(name: &str, input: &[u8], target: impl Fn(&[u8])) {
     }
 }
 
-/// The words of a dictionary in libFuzzer's format: one in quotes on a line, `\xAB` for a byte.
+/// The words of a dictionary in libFuzzer's format: one in quotes on a line, `\xAB` for a byte, or a comment.
+/// cargo-fuzz does not start with any other line, so none is passed over here.
 fn words(path: &Path) -> Vec<Vec<u8>> {
     let text = fs::read_to_string(path).expect("there is a dictionary");
-    let quoted = |line: &str| Some(line.strip_prefix('"')?.strip_suffix('"')?.to_string());
-    text.lines().filter_map(quoted).map(|word| unescaped(&word)).collect()
+    let word = |(number, line): (usize, &str)| {
+        let place = format!("{}:{}", path.display(), number + 1);
+        let is_visible = line.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let quoted = line.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+        let quoted = quoted.filter(|word| is_visible && !word.is_empty());
+        unescaped(quoted.unwrap_or_else(|| panic!("{place} is no word in quotes: {line:?}")))
+    };
+    let lines = text.split_terminator('\n').enumerate();
+    lines.filter(|(_, line)| !line.starts_with('#')).map(word).collect()
 }
 
 fn unescaped(word: &str) -> Vec<u8> {
