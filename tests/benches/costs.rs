@@ -25,12 +25,13 @@ use tenon_host::types::HookPoint;
 use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
 use tenon_tests::bare;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{
     Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, UpdateDeadline,
 };
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+
+mod served;
 
 mod guests {
     #![allow(dead_code)]
@@ -170,7 +171,7 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         bridged(&mut rows).await;
     }
     if wanted("serve") {
-        served(&mut rows).await;
+        served::all(&mut rows).await;
     }
     if wanted("hook") {
         hooks(&mut rows).await;
@@ -605,91 +606,6 @@ fn tenon() -> Option<PathBuf> {
     let bench = std::env::current_exe().expect("a program has a path");
     let tenon = bench.ancestors().nth(2).map(|folder| folder.join("tenon"));
     tenon.filter(|path| path.exists())
-}
-
-/// A server that a client speaks with over pipes, a line for each message, and nothing in between.
-struct Piped {
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    /// How many requests were sent.
-    sent: u64,
-    _server: tokio::process::Child,
-}
-
-impl Piped {
-    async fn start(mut server: tokio::process::Command) -> Self {
-        let server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut server = server.spawn().expect("the server starts");
-        let input = server.stdin.take().expect("it is piped");
-        let output = BufReader::new(server.stdout.take().expect("it is piped"));
-        let mut piped = Self { input, output, sent: 0, _server: server };
-        let client = json!({ "name": "costs", "version": "1" });
-        let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-        piped.ask("initialize", params).await;
-        let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        piped.write(&begun.to_string()).await;
-        piped
-    }
-
-    async fn write(&mut self, line: &str) {
-        self.input.write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
-    }
-
-    async fn ask(&mut self, method: &str, params: Value) -> String {
-        self.sent += 1;
-        let request =
-            json!({ "jsonrpc": "2.0", "id": self.sent, "method": method, "params": params });
-        self.write(&request.to_string()).await;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).await.expect("it answers");
-        assert!(answer.contains("\"result\""), "{answer}");
-        answer
-    }
-
-    async fn echo(&mut self, tool: &str) {
-        let call = json!({ "name": tool, "arguments": arguments() });
-        black_box(self.ask("tools/call", call).await);
-    }
-}
-
-/// A tool behind `tenon serve`, and the same tool of a server that is written with rmcp: a component's, and that
-/// server's own behind the bridge.
-async fn served(rows: &mut Vec<Row>) {
-    let Some(tenon) = tenon() else { return };
-    let rmcp = env!("CARGO_BIN_EXE_demo-server");
-    let configurations = [
-        (
-            "call over stdio, component, shared instance",
-            format!(
-                "plugins.wasm = [{{ path = {:?}, id = \"echo\", instance = \"shared\" }}]",
-                guests::MISBEHAVE
-            ),
-        ),
-        (
-            "call over stdio, the same server behind the bridge",
-            format!("plugins.mcp = [{{ name = \"echo\", command = {rmcp:?} }}]"),
-        ),
-    ];
-    for (what, configuration) in configurations {
-        let folder = TempDir::new().unwrap();
-        std::fs::write(folder.path().join("tenon.toml"), configuration).unwrap();
-        let mut command = tokio::process::Command::new(&tenon);
-        command.args(["--trust", "serve"]).current_dir(folder.path());
-        for name in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
-            command.env(name, folder.path());
-        }
-        let mut ours = Piped::start(command).await;
-        let mut bare = Piped::start(tokio::process::Command::new(rmcp)).await;
-        let times = versus(
-            100,
-            100,
-            async || ours.echo("echo__echo").await,
-            async || bare.echo("echo").await,
-        )
-        .await;
-        rows.push(Row::new(what, times, "a server written with rmcp"));
-    }
 }
 
 /// The command from its start to its end, with a component that was compiled before.

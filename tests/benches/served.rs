@@ -1,0 +1,278 @@
+//! What `tenon serve` costs: its tools beside the same tools of a server that is written with rmcp.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::{Row, arguments, guests, measure, tenon, versus};
+
+/// The server that is written with rmcp.
+const RMCP: &str = env!("CARGO_BIN_EXE_demo-server");
+
+/// The revision of the newer era, which both servers speak over HTTP: no session is kept.
+const MODERN: &str = "2026-07-28";
+
+/// How many clients there are at a time.
+const CONNECTIONS: usize = 64;
+
+/// How many tools there are in a long list.
+const TOOLS: usize = 1000;
+
+/// A server that a client speaks with over pipes, a line for each message, and nothing in between.
+struct Piped {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// How many requests were sent.
+    sent: u64,
+    _server: Child,
+}
+
+impl Piped {
+    async fn start(mut server: Command) -> Self {
+        let server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut server = server.spawn().expect("the server starts");
+        let input = server.stdin.take().expect("it is piped");
+        let output = BufReader::new(server.stdout.take().expect("it is piped"));
+        let mut piped = Self { input, output, sent: 0, _server: server };
+        let client = json!({ "name": "costs", "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        piped.ask("initialize", params).await;
+        let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        piped.write(&begun.to_string()).await;
+        piped
+    }
+
+    async fn write(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> String {
+        self.sent += 1;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.sent, "method": method, "params": params });
+        self.write(&request.to_string()).await;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).await.expect("it answers");
+        assert!(answer.contains("\"result\""), "{answer}");
+        answer
+    }
+
+    async fn echo(&mut self, tool: &str) {
+        let call = json!({ "name": tool, "arguments": arguments() });
+        black_box(self.ask("tools/call", call).await);
+    }
+
+    /// All tools, page by page. Gives how many there are.
+    async fn list(&mut self) -> usize {
+        let mut cursor = Value::Null;
+        let mut count = 0;
+        loop {
+            let params = match cursor.is_null() {
+                true => json!({}),
+                false => json!({ "cursor": cursor }),
+            };
+            let answer: Value =
+                serde_json::from_str(&self.ask("tools/list", params).await).unwrap();
+            count += answer["result"]["tools"].as_array().expect("it is a list").len();
+            cursor = answer["result"]["nextCursor"].clone();
+            if cursor.is_null() {
+                return count;
+            }
+        }
+    }
+}
+
+/// A server over HTTP, and what was sent to it.
+struct Listening {
+    address: String,
+    /// The end of a client's head that calls a tool.
+    headers: String,
+    _server: Child,
+}
+
+impl Listening {
+    /// A server that says where it listens in a line.
+    async fn start(mut server: Command, output: fn(&mut Child) -> Lines, tool: &str) -> Self {
+        let server = server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = server.kill_on_drop(true).spawn().expect("the server starts");
+        let mut lines = output(&mut server);
+        let address = loop {
+            let mut line = String::new();
+            assert_ne!(lines.read_line(&mut line).await.expect("it says where"), 0, "it has ended");
+            let line = line.trim().trim_start_matches("listening on http://");
+            if line.starts_with("127.0.0.1:") {
+                break line.trim_end_matches("/mcp").to_string();
+            }
+        };
+        // It may say more.
+        tokio::spawn(async move { lines.read_to_end(&mut Vec::new()).await });
+        let headers = format!(
+            "Host: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        );
+        Self { address, headers, _server: server }
+    }
+
+    async fn connect(&self) -> BufReader<TcpStream> {
+        let stream = TcpStream::connect(&self.address).await.expect("it listens");
+        stream.set_nodelay(true).expect("it is a socket");
+        BufReader::new(stream)
+    }
+
+    /// Calls a tool over a connection, which stays open.
+    async fn echo(&self, connection: &mut BufReader<TcpStream>, tool: &str) {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "costs", "version": "1" },
+        });
+        let params = json!({ "name": tool, "arguments": arguments(), "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let (body, headers) = (body.to_string(), &self.headers);
+        let head = format!("POST /mcp HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        connection.write_all(format!("{head}{body}").as_bytes()).await.expect("it reads");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            connection.read_line(&mut line).await.expect("it answers");
+            let line = line.trim().to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.parse().expect("it is a number");
+            }
+            assert!(!line.starts_with("http/1.1") || line.contains(" 200 "), "{line}");
+            if line.is_empty() {
+                break;
+            }
+        }
+        assert_ne!(length, 0, "the answer is in one piece");
+        let mut answer = vec![0; length];
+        connection.read_exact(&mut answer).await.expect("it answers");
+        black_box(answer);
+    }
+
+    /// So many calls of each of many clients at once.
+    async fn echo_all(&self, connections: &mut [BufReader<TcpStream>], calls: usize, tool: &str) {
+        join_all(connections.iter_mut().map(async |connection| {
+            for _ in 0..calls {
+                self.echo(connection, tool).await;
+            }
+        }))
+        .await;
+    }
+}
+
+type Lines = BufReader<Box<dyn tokio::io::AsyncRead + Unpin + Send>>;
+
+fn standard_output(server: &mut Child) -> Lines {
+    BufReader::new(Box::new(server.stdout.take().expect("it is piped")))
+}
+
+fn standard_error(server: &mut Child) -> Lines {
+    BufReader::new(Box::new(server.stderr.take().expect("it is piped")))
+}
+
+/// A project with this configuration.
+fn project(configuration: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("tenon.toml"), configuration).unwrap();
+    folder
+}
+
+/// The command that serves a project.
+fn serve(folder: &TempDir, arguments: &[&str]) -> Option<Command> {
+    let mut command = Command::new(tenon()?);
+    command.args(["--trust", "serve"]).args(arguments).current_dir(folder.path());
+    for name in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        command.env(name, folder.path());
+    }
+    Some(command)
+}
+
+pub(crate) async fn all(rows: &mut Vec<Row>) {
+    let component = format!(
+        "plugins.wasm = [{{ path = {:?}, id = \"echo\", instance = \"shared\" }}]",
+        guests::MISBEHAVE
+    );
+    let bridged = format!("plugins.mcp = [{{ name = \"echo\", command = {RMCP:?} }}]");
+    let beside = "a server written with rmcp";
+    for (what, configuration) in [
+        ("call over stdio, component, shared instance", &component),
+        ("call over stdio, the same server behind the bridge", &bridged),
+    ] {
+        let folder = project(configuration);
+        let Some(command) = serve(&folder, &[]) else { return };
+        let mut ours = Piped::start(command).await;
+        let mut bare = Piped::start(Command::new(RMCP)).await;
+        let times = versus(
+            100,
+            100,
+            async || ours.echo("echo__echo").await,
+            async || bare.echo("echo").await,
+        )
+        .await;
+        rows.push(Row::new(what, times, beside));
+    }
+
+    let folder = project(&component);
+    let Some(command) = serve(&folder, &["--http", "127.0.0.1:0", "--no-auth"]) else { return };
+    let ours = Listening::start(command, standard_error, "echo__echo").await;
+    let mut command = Command::new(RMCP);
+    command.arg("--http");
+    let bare = Listening::start(command, standard_output, "echo").await;
+    let (mut to_ours, mut to_bare) = (ours.connect().await, bare.connect().await);
+    let times = versus(
+        100,
+        100,
+        async || ours.echo(&mut to_ours, "echo__echo").await,
+        async || bare.echo(&mut to_bare, "echo").await,
+    )
+    .await;
+    rows.push(Row::new("call over HTTP, one connection", times, beside));
+    let connect =
+        async |server: &Listening| join_all((0..CONNECTIONS).map(|_| server.connect())).await;
+    let (mut to_ours, mut to_bare) = (connect(&ours).await, connect(&bare).await);
+    const CALLS: usize = 50;
+    let (of_ours, of_bare) = versus(
+        20,
+        1,
+        async || ours.echo_all(&mut to_ours, CALLS, "echo__echo").await,
+        async || bare.echo_all(&mut to_bare, CALLS, "echo").await,
+    )
+    .await;
+    let each = |time: Duration| time / (CONNECTIONS * CALLS) as u32;
+    let times = (each(of_ours), each(of_bare));
+    rows.push(Row::new("call over HTTP, 64 connections at once", times, beside));
+
+    let folder = project("plugins.scripts = [\"many.rhai\"]");
+    let script = format!(
+        "for i in 0..{TOOLS} {{ tool(#{{ name: `tool_${{i}}`, description: \"Has the number ${{i}}\", \
+         schema: #{{ type: \"object\", properties: #{{ text: #{{ type: \"string\" }} }} }} }}, |a| a); }}"
+    );
+    std::fs::write(folder.path().join("many.rhai"), script).unwrap();
+    let Some(command) = serve(&folder, &[]) else { return };
+    let mut many = Piped::start(command).await;
+    assert_eq!(many.list().await, TOOLS);
+    let time = measure(20, 5, async || assert_eq!(many.list().await, TOOLS)).await;
+    rows.push(Row { what: format!("list of {TOOLS} tools"), ours: Some(time), bare: None });
+
+    let folder = project(&component);
+    let start = async || {
+        let command = serve(&folder, &[]).expect("the command is there");
+        let mut server = Piped::start(command).await;
+        black_box(server.list().await);
+    };
+    start().await;
+    let times = versus(20, 1, start, async || {
+        let mut server = Piped::start(Command::new(RMCP)).await;
+        black_box(server.list().await);
+    })
+    .await;
+    rows.push(Row::new("start until the first list, all cached", times, beside));
+}
