@@ -20,12 +20,12 @@ pub use combine::{CombineRule, KEY_RULES, KeyRule};
 pub use settings::{
     CallContextSettings, CallContextTable, CallHistorySettings, ClientSettings,
     DEFAULT_RETRY_BACKOFF, DiscoverySettings, FileEntry, FileEntryTable, HookSettings,
-    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ResourceTools,
-    ResultSettings, SideEffects, ToolRule, WatchSettings,
+    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ProfileSettings,
+    ResourceTools, ResultSettings, SideEffects, ToolRule, WatchSettings,
 };
 use settings::{
-    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ResultsTable, SamplingTable,
-    WatchTable,
+    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable,
+    SamplingTable, WatchTable,
 };
 pub use supervision::Supervision;
 
@@ -75,6 +75,8 @@ pub struct Config {
     pub watch: WatchSettings,
     /// How much is kept of results that are too long to be passed on.
     pub results: ResultSettings,
+    /// What MCP clients are offered, by the names of profiles.
+    pub profiles: BTreeMap<String, ProfileSettings>,
     /// What plugins are told of who calls.
     pub context: CallContextSettings,
     /// How MCP servers are kept running.
@@ -115,6 +117,7 @@ impl Default for Config {
             client: ClientSettings::default(),
             watch: WatchSettings::default(),
             results: ResultSettings::default(),
+            profiles: BTreeMap::new(),
             context: CallContextSettings::default(),
             supervision: Supervision::default(),
             names: NameSettings::default(),
@@ -136,6 +139,7 @@ struct Explicit {
     history: CallHistoryTable,
     watch: WatchTable,
     results: ResultsTable,
+    profiles: BTreeMap<String, ProfileSettings>,
     context: CallContextTable,
     supervision: Option<Supervision>,
     names: NamesTable,
@@ -212,6 +216,8 @@ struct File {
     watch: WatchTable,
     #[serde(default)]
     results: ResultsTable,
+    #[serde(default)]
+    profiles: BTreeMap<ProfileName, ProfileSettings>,
     #[serde(default)]
     context: CallContextTable,
     supervision: Option<Supervision>,
@@ -359,10 +365,11 @@ impl Config {
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub fn keys_for_user_only(&self) -> Vec<&'static str> {
-        let Explicit { history, watch, results, client, .. } = &self.said;
+        let Explicit { history, watch, results, profiles, client, .. } = &self.said;
         let ClientSettings { sampling_model, sampling_asks, message_command } = client;
         let supervision = self.said.supervision.as_ref();
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
+        let of_profile = |is_set: fn(&ProfileSettings) -> bool| profiles.values().any(is_set);
         let keys = [
             ("supervision.concurrent_starts", concurrent_starts.is_some()),
             ("history.enabled", history.enabled.is_some()),
@@ -375,6 +382,14 @@ impl Config {
             ("results.max_mib", results.max_mib.is_some()),
             ("results.max_result_mib", results.max_result_mib.is_some()),
             ("results.invisible", results.invisible.is_some()),
+            ("profiles.*.tools", of_profile(|profile| profile.tools.is_some())),
+            ("profiles.*.resources", of_profile(|profile| profile.resources.is_some())),
+            ("profiles.*.prompts", of_profile(|profile| profile.prompts.is_some())),
+            ("profiles.*.prefix", of_profile(|profile| profile.prefix.is_some())),
+            (
+                "profiles.*.calls_per_minute",
+                of_profile(|profile| profile.calls_per_minute.is_some()),
+            ),
         ];
         keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
     }
@@ -404,12 +419,14 @@ impl Config {
             history,
             watch,
             results,
+            profiles,
             context,
             supervision,
             names,
             resource_tools,
             client,
         } = &self.said;
+        self.profiles.clone_from(profiles);
         self.client = client.clone();
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
@@ -468,6 +485,7 @@ impl Config {
             history,
             watch,
             results,
+            profiles,
             context,
             supervision,
             names,
@@ -479,6 +497,8 @@ impl Config {
             sampling_asks: sampling.ask.unwrap_or(true),
             message_command: messages.command,
         };
+        let profiles = profiles.into_iter().map(|(ProfileName(name), profile)| (name, profile));
+        let profiles = profiles.collect();
         let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
         let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
@@ -502,6 +522,7 @@ impl Config {
                 history,
                 watch,
                 results,
+                profiles,
                 context,
                 supervision,
                 names,

@@ -11,7 +11,9 @@ use super::{Refusal, Rules, admit};
 use crate::config::combine::{
     CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
 };
-use crate::config::{Config, Invisible, OnFailure, ResourceTools, Supervision, ToolRule};
+use crate::config::{
+    Config, Invisible, OnFailure, ProfileSettings, ResourceTools, Supervision, ToolRule,
+};
 use crate::discover::{Candidate, Discovery, Origin, ServerLocation, Source, Sources, discover};
 use crate::limits::{Limits, LimitsTable};
 
@@ -153,6 +155,11 @@ fn with_entries(lines: &str, scripts: &str, servers: &str) -> String {
 }
 
 impl MergedConfigs {
+    /// The profile `x`, of which the keys of profiles are tried.
+    fn profile(&self) -> Option<&ProfileSettings> {
+        self.first().profiles.get("x")
+    }
+
     fn candidate(&self, id: &str) -> Option<&Candidate> {
         self.discovery.candidates.iter().find(|candidate| candidate.id() == id)
     }
@@ -256,6 +263,11 @@ fn of_each(table: &str, key: &str, values: &[&str]) -> Vec<String> {
     values.iter().map(all).collect()
 }
 
+/// How strict patterns are: the fewer the stricter.
+fn patterns(patterns: Option<&Vec<String>>) -> i64 {
+    patterns.map_or(UNSAID, |patterns| -(patterns.len() as i64))
+}
+
 /// How each key is tried, in the order of the rules.
 fn trials() -> Vec<KeyRuleCase> {
     use ProjectReach::{All, Own, Servers};
@@ -276,6 +288,9 @@ fn trials() -> Vec<KeyRuleCase> {
     };
     let tool = |key: &'static str, values: &[&str], strictness| {
         trial(key, lines(&key.replace('*', "\"*\""), values), Servers, strictness)
+    };
+    let profile = |key: &'static str, values: &[&str], strictness| {
+        trial(key, lines(&key.replace('*', "x"), values), Own, strictness)
     };
     let all = "[\"p\", \"q\", \"own\", \"s\", \"g\", \"guard\", \"caller\", \"a\", \"n\"]";
     let minimal = |more: &str| format!("policy.profile = \"minimal\"\n{more}");
@@ -411,6 +426,22 @@ fn trials() -> Vec<KeyRuleCase> {
         }),
         simple("results.invisible", &["\"raw\"", "\"escape\""], Own, |w, _| {
             (w.first().results.invisible == Invisible::Escape).into()
+        }),
+        profile("profiles.*.tools", &["[\"a\"]", "[]"], |w, _| {
+            patterns(w.profile().and_then(|profile| profile.tools.as_ref()))
+        }),
+        profile("profiles.*.resources", &["[\"a:*\"]", "[]"], |w, _| {
+            patterns(w.profile().and_then(|profile| profile.resources.as_ref()))
+        }),
+        profile("profiles.*.prompts", &["[\"a\"]", "[]"], |w, _| {
+            patterns(w.profile().and_then(|profile| profile.prompts.as_ref()))
+        }),
+        profile("profiles.*.prefix", &["false", "true"], |w, _| {
+            w.profile().and_then(|profile| profile.prefix).map_or(UNSAID, i64::from)
+        }),
+        profile("profiles.*.calls_per_minute", &["9", "2"], |w, _| {
+            let calls = w.profile().and_then(|profile| profile.calls_per_minute);
+            calls.map_or(UNSAID, |calls| -i64::from(calls.get()))
         }),
         simple("context.passthrough", &["true", "false"], Own, |w, of| {
             let of_candidate = |candidate: &Candidate| (!candidate.context.passthrough).into();

@@ -183,6 +183,11 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("results.max_mib", UserOnly, ""),
     row("results.max_result_mib", UserOnly, ""),
     row("results.invisible", UserOnly, ""),
+    row("profiles.*.tools", UserOnly, ""),
+    row("profiles.*.resources", UserOnly, ""),
+    row("profiles.*.prompts", UserOnly, ""),
+    row("profiles.*.prefix", UserOnly, ""),
+    row("profiles.*.calls_per_minute", UserOnly, ""),
     row("context.passthrough", OwnPluginsStricter, "`false` of the user holds"),
     row("supervision.max_restarts", OwnPluginsStricter, "the fewer"),
     row("supervision.restart_window", OwnPluginsStricter, "the longer"),
@@ -246,6 +251,7 @@ pub fn bound_by_user(project: &mut Config, user: &Config) {
     project.client = user.client.clone();
     project.watch = user.watch;
     project.results = user.results;
+    project.profiles.clone_from(&user.profiles);
     if user.hooks.on_failure == OnFailure::Stop {
         project.hooks.on_failure = OnFailure::Stop;
     }
@@ -493,6 +499,9 @@ mod tests {
                 // Each has the keys that its plugin has.
                 "settings" => keys.extend(["settings.*".to_string()]),
                 "tools" => keys.extend(known("tools.x").iter().map(|key| format!("tools.*.{key}"))),
+                "profiles" => {
+                    keys.extend(known("profiles.x").iter().map(|key| format!("profiles.*.{key}")));
+                }
                 "policy" => {
                     let own = known("policy.plugins.x");
                     keys.extend(own.iter().map(|key| format!("policy.plugins.*.{key}")));

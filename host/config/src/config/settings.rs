@@ -298,6 +298,42 @@ pub struct CallContextSettings {
     pub passthrough: bool,
 }
 
+/// `[profiles.NAME]`: what MCP clients are offered that use a profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProfileSettings {
+    /// The tools, by the names that clients have for them. In a pattern `*` stands for any text. All, where it is not
+    /// said.
+    pub tools: Option<Vec<String>>,
+    /// The resources, by patterns of their URIs. All, where it is not said.
+    pub resources: Option<Vec<String>>,
+    /// The prompts, by patterns of the names that clients have for them. All, where it is not said.
+    pub prompts: Option<Vec<String>>,
+    /// Whether the names of tools and prompts begin with those of their plugins. They do where it is not said.
+    pub prefix: Option<bool>,
+    /// How often in a minute one client may call each tool. As often as it likes, where it is not said.
+    pub calls_per_minute: Option<NonZeroU32>,
+}
+
+/// The name of a profile, which stands in URLs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct ProfileName(pub(super) String);
+
+impl TryFrom<String> for ProfileName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        match (1..=64).contains(&name.len()) && name.bytes().all(is_allowed) {
+            true => Ok(Self(name)),
+            false => Err(format!(
+                "`{name}` is no name of a profile: it has 1 to 64 of a-z, 0-9, - and _"
+            )),
+        }
+    }
+}
+
 /// `[names]`, as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
