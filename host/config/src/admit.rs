@@ -537,7 +537,7 @@ pub struct PluginStatus {
     pub kind: PluginKind,
     /// The kind of place that it was found in.
     pub origin: Origin,
-    /// `enabled`, `refused`, `missing`, `shadowed`, `nested`, `disabled` or `not-allowed`.
+    /// `enabled`, `refused`, `missing`, or why discovery left it out, as [`SkipReason::state`](crate::discover::SkipReason::state).
     pub state: &'static str,
     /// The version that its manifest gives it.
     #[serde(skip_serializing_if = "Option::is_none")]

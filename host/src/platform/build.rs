@@ -66,6 +66,7 @@ pub struct Builder {
     until: Until,
     start_first: BTreeSet<String>,
     start_observer: Option<StartObserver>,
+    decision_files: BTreeSet<PathBuf>,
 }
 
 /// Completes when plugins are not waited for any more.
@@ -87,6 +88,7 @@ impl Builder {
             until: pending().boxed().shared(),
             start_first: BTreeSet::new(),
             start_observer: None,
+            decision_files: BTreeSet::new(),
         }
     }
 
@@ -216,6 +218,13 @@ impl Builder {
         self
     }
 
+    /// Names files beside those of plugins that decide what is loaded, such as those of an
+    /// [`approver`](Self::approver): [`Platform::watch`] notices when they change.
+    pub fn decision_files(mut self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.decision_files.extend(files.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets who approves what plugins request. By default nothing is approved.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.services.approver = Arc::new(approver);
@@ -275,6 +284,7 @@ impl Builder {
             until,
             start_first,
             start_observer,
+            decision_files,
         } = self;
         Config::inherit(&mut sources.configs);
         let (sources, discovery) = match discovery {
@@ -375,6 +385,7 @@ impl Builder {
             plugins: AsyncMutex::new(plugins),
             state: plugin_state,
             allocation,
+            decision_files,
             invoke_context: Arc::new(InvokeContext { news: news.clone(), history, results }),
             closing: AtomicBool::new(false),
             draining: OnceLock::new(),

@@ -15,7 +15,9 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -60,6 +62,8 @@ struct Inner {
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
     invoke_context: Arc<InvokeContext>,
+    /// Files beside those of plugins that decide what is loaded.
+    decision_files: BTreeSet<PathBuf>,
     /// Set during shutdown: the state is not replaced any more.
     closing: AtomicBool,
     /// What plugins keep.

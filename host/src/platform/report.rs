@@ -86,6 +86,8 @@ pub enum PluginState {
     Disabled,
     /// Discovery left it out: [`SkipReason::NotAllowed`].
     NotAllowed,
+    /// Discovery left it out: [`SkipReason::OwnServer`].
+    OwnServer,
 }
 
 impl PluginState {
@@ -106,6 +108,7 @@ impl fmt::Display for PluginState {
             Self::Shadowed => "shadowed",
             Self::Disabled => "disabled",
             Self::NotAllowed => "not allowed",
+            Self::OwnServer => "own server",
         })
     }
 }
@@ -117,6 +120,7 @@ impl From<&SkipReason> for PluginState {
             SkipReason::Shadowed { .. } => Self::Shadowed,
             SkipReason::Disabled { .. } => Self::Disabled,
             SkipReason::NotAllowed { .. } => Self::NotAllowed,
+            SkipReason::OwnServer => Self::OwnServer,
         }
     }
 }

@@ -6,9 +6,9 @@
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tenon_config::config::WatchSettings;
 use tenon_config::limits::MAX_DURATION;
 use tokio::sync::Notify;
@@ -65,7 +65,8 @@ impl Platform {
     pub fn watch(&self, on_change: OnChange) -> Result<Watch, WatchError> {
         let happened = Arc::new(Notify::new());
         happened.notify_one();
-        let folders = WatchedFolders::new(happened.clone()).map_err(WatchError)?;
+        let files = self.inner.decision_files.clone();
+        let folders = WatchedFolders::new(happened.clone(), files).map_err(WatchError)?;
         let watching = watch(Arc::downgrade(&self.inner), folders, happened, on_change);
         Ok(Watch { task: tokio::spawn(watching) })
     }
@@ -143,18 +144,42 @@ async fn quiet(happened: &Notify, settings: WatchSettings) {
 struct WatchedFolders {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
+    filter: Arc<PathFilter>,
     /// Something was removed or renamed: a folder of the same name may be another one.
     moved: Arc<AtomicBool>,
 }
 
+/// Which paths matter.
+struct PathFilter {
+    /// Single files, in folders where all else changes at every call.
+    files: BTreeSet<PathBuf>,
+    /// Folders of which all matters.
+    folders: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl PathFilter {
+    fn passes(&self, path: &Path) -> bool {
+        let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |folder: &Path| folders.contains(folder);
+        self.files.contains(path) || is_in(path) || path.parent().is_some_and(is_in)
+    }
+}
+
 impl WatchedFolders {
-    fn new(happened: Arc<Notify>) -> notify::Result<Self> {
+    fn new(happened: Arc<Notify>, files: BTreeSet<PathBuf>) -> notify::Result<Self> {
         let moved = Arc::new(AtomicBool::new(false));
         let noted = moved.clone();
+        let filter = Arc::new(PathFilter { files, folders: Mutex::default() });
+        let passing = filter.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // An error may be the loss of events: then anything may have happened.
-            let kind = event.map_or(EventKind::Any, |event| event.kind);
-            if is_reading(&kind) {
+            let (kind, paths) = match event {
+                Ok(event) => (event.kind, event.paths),
+                Err(_) => (EventKind::Any, Vec::new()),
+            };
+            if is_reading(&kind)
+                || !paths.is_empty() && !paths.iter().any(|path| passing.passes(path))
+            {
                 return;
             }
             if !matches!(kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Data(_))) {
@@ -162,11 +187,14 @@ impl WatchedFolders {
             }
             happened.notify_one();
         })?;
-        Ok(Self { watcher, watched: BTreeSet::new(), moved })
+        Ok(Self { watcher, watched: BTreeSet::new(), filter, moved })
     }
 
     /// Watches these folders, and no others. Says whether one of them was not watched before.
-    fn watch(&mut self, wanted: BTreeSet<PathBuf>) -> bool {
+    fn watch(&mut self, mut wanted: BTreeSet<PathBuf>) -> bool {
+        self.filter.folders.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&wanted);
+        let of_files = self.filter.files.iter().filter_map(|file| file.parent());
+        wanted.extend(of_files.filter(|folder| folder.is_dir()).map(Path::to_path_buf));
         let more = !wanted.is_subset(&self.watched);
         for folder in self.watched.difference(&wanted) {
             // It may be gone, and its watch with it.

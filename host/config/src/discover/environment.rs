@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::InheritedEnvironment;
+use super::{InheritedEnvironment, SERVED_VARIABLE};
 use crate::entry::EnvironmentPolicy;
 use crate::files;
 use crate::secret::is_secret_variable;
@@ -40,6 +40,8 @@ const BASE: &[&str] = &[
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",
     "OS",
+    // A platform that is served again below itself sees it by this.
+    SERVED_VARIABLE,
 ];
 
 /// Variables that say where programs find settings which name what they run. A folder elsewhere is no project's to

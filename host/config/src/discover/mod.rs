@@ -14,6 +14,7 @@ mod arguments;
 mod candidate;
 mod candidate_reader;
 mod environment;
+mod own_server;
 mod plugin_mcp_json;
 mod search_locations;
 mod server;
@@ -24,6 +25,7 @@ mod walk;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tenon_types::McpOperation;
 use tenon_types::name::{NameStyle, nearest};
@@ -37,6 +39,7 @@ pub use candidate::{
     Source, UserSettingKeys,
 };
 pub use environment::inherited_environment;
+pub use own_server::SERVED_VARIABLE;
 pub use search_locations::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
@@ -69,6 +72,8 @@ pub struct Sources {
     /// What the user said to what editors' files of the project ask for, by the ids of their `inputs`.
     /// With [`TrustBasis::Recorded`], what was said when the project was trusted takes its place.
     pub answers: BTreeMap<String, String>,
+    /// The address at which what is found is served to MCP clients, so that an entry for it is none for a server.
+    pub served_at: Option<SocketAddr>,
 }
 
 /// What was found, and what went wrong meanwhile.
@@ -148,16 +153,19 @@ pub enum SkipReason {
         /// The configuration.
         by: PathBuf,
     },
+    /// It is `tenon serve` for what is looked at: the entry is for MCP clients that read the same file.
+    OwnServer,
 }
 
 impl SkipReason {
-    /// The word for it: `nested`, `shadowed`, `disabled` or `not-allowed`.
+    /// The word for it: `nested`, `shadowed`, `disabled`, `not-allowed` or `own-server`.
     pub fn state(&self) -> &'static str {
         match self {
             Self::Nested { .. } => "nested",
             Self::Shadowed { .. } => "shadowed",
             Self::Disabled { .. } => "disabled",
             Self::NotAllowed { .. } => "not-allowed",
+            Self::OwnServer => "own-server",
         }
     }
 }
@@ -179,6 +187,9 @@ impl fmt::Display for SkipReason {
             Self::Disabled { by } => write!(f, "disabled in {}", by.display()),
             Self::NotAllowed { by } => {
                 write!(f, "not on the allowlist in {}", by.display())
+            }
+            Self::OwnServer => {
+                f.write_str("it is `tenon serve` for this project itself, which MCP clients start")
             }
         }
     }
@@ -221,6 +232,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.note_secrets();
     discovery.leave_out(nested);
     shield(&mut discovery.candidates, configs);
+    discovery.leave_out(|candidates| own_server::own_servers(candidates, sources));
     discovery.leave_out(shadowed);
     discovery.warn_of_what_a_project_cannot_say(configs);
     discovery.leave_out(|candidates| not_wanted(candidates, configs));
@@ -665,7 +677,7 @@ mod tests {
                 bundled: vec![path("bundled")],
                 trust: TrustBasis::Host,
                 host_environment,
-                answers: BTreeMap::new(),
+                ..Sources::default()
             });
             assert_eq!(discovery.diagnostics, []);
             let found = discovery.candidates.iter().map(|c| format!("{} {}", c.origin, c.id));

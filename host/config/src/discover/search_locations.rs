@@ -46,7 +46,7 @@ pub(super) enum LocationKind<'a> {
 
 /// All places in order of precedence.
 pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<SearchLocation<'a>> {
-    let Sources { configs, workspace, trust: _, bundled, host_environment, answers: _ } = sources;
+    let Sources { configs, workspace, bundled, host_environment, .. } = sources;
     let config = |origin| combine::speaking_for(configs, origin).unwrap_or(nothing);
     let folder = |origin, path: PathBuf| SearchLocation {
         origin,
