@@ -32,15 +32,15 @@ pub(crate) enum Connection<'a> {
 const NAME: &str = "tenon";
 
 impl McpClient {
-    /// The file that has the entry.
+    /// The file for the entry. It is the user's own: the entry names a folder of this machine, or has a token.
     pub(crate) fn file(self) -> &'static str {
         match self {
-            Self::ClaudeCode => ".mcp.json in the project",
+            Self::ClaudeCode => "~/.claude.json",
             Self::ClaudeDesktop => "claude_desktop_config.json (Settings, Developer, Edit Config)",
-            Self::Vscode => ".vscode/mcp.json in the project",
-            Self::Cursor => ".cursor/mcp.json in the project",
+            Self::Vscode => "the user's mcp.json (command MCP: Open User Configuration)",
+            Self::Cursor => "~/.cursor/mcp.json",
             Self::Codex => "~/.codex/config.toml",
-            Self::Gemini => ".gemini/settings.json in the project",
+            Self::Gemini => "~/.gemini/settings.json",
         }
     }
 

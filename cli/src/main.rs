@@ -23,6 +23,7 @@ mod pins;
 mod progress;
 mod stdio;
 mod templates;
+mod tokens;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -103,6 +104,7 @@ enum Verb {
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
     Serve(commands::serve::Args),
+    Token(commands::token::Args),
     Watch(commands::watch::Args),
     New(commands::new::Args),
     Build(commands::build::Args),
@@ -125,7 +127,8 @@ impl Verb {
             | Self::Doctor(_)
             | Self::Serve(_)
             | Self::Watch(_) => true,
-            Self::Plugins(_)
+            Self::Token(_)
+            | Self::Plugins(_)
             | Self::Install(_)
             | Self::Uninstall(_)
             | Self::Publish(_)
@@ -185,6 +188,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Inspect(args) => commands::inspect::run(common, args),
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
         Verb::Serve(args) => commands::serve::run(common, args).await,
+        Verb::Token(args) => commands::token::run(common, args),
         Verb::Watch(args) => commands::watch::run(common, args).await,
         Verb::New(args) => commands::new::run(common, args),
         Verb::Build(args) => commands::build::run(common, args).await,

@@ -6,6 +6,7 @@ pub(crate) mod trust;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
@@ -87,7 +88,22 @@ pub(crate) fn check_configs(common: &Common) -> Result<(), Error> {
 }
 
 pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {
-    let mut sources = sources(common)?;
+    found_in(common, sources(common)?)
+}
+
+/// The same to be served to MCP clients, over HTTP at this address: each of them answers what is asked in its calls.
+pub(crate) fn served(common: &Common, address: Option<SocketAddr>) -> Result<FoundPlugins, Error> {
+    let mut sources = Sources { served_at: address, ..sources(common)? };
+    sources.note_served().map_err(|own| {
+        Error::Input(format!(
+            "{} is served already by the `tenon serve` that started this one; leave it out of its own servers",
+            own.display()
+        ))
+    })?;
+    Ok(FoundPlugins { is_served: true, ..found_in(common, sources)? })
+}
+
+fn found_in(common: &Common, mut sources: Sources) -> Result<FoundPlugins, Error> {
     let (discovery, errors) = discover_trusted(&mut sources);
     if let Some(error) = errors.into_iter().next() {
         return Err(error.into());
@@ -118,11 +134,6 @@ impl FoundPlugins {
         Self { starts_servers: true, ..self }
     }
 
-    /// The same for MCP clients: each of them answers what is asked in its calls.
-    pub(crate) fn served(self) -> Self {
-        Self { is_served: true, ..self }
-    }
-
     /// What servers may ask for.
     pub(crate) fn offers(&self) -> Offers {
         self.client.offers()
@@ -132,6 +143,14 @@ impl FoundPlugins {
     pub(crate) fn approvals(&self) -> Option<ApprovalFile> {
         let folder = self.sources.host_environment.state.as_ref()?;
         Some(ApprovalFile::new(folder.join("approvals.json")))
+    }
+
+    /// The files with what the user has decided about plugins.
+    fn decision_files(&self) -> Vec<PathBuf> {
+        let approvals = self.approvals().map(|file| file.path().to_path_buf());
+        let trusted = trust::file(&self.sources.host_environment);
+        let trusted = trusted.map(|file| file.path().to_path_buf());
+        approvals.into_iter().chain(trusted).collect()
     }
 
     /// The same, for what cannot do without.
@@ -199,6 +218,7 @@ impl FoundPlugins {
         self.discovery.candidates.retain(wanted);
         let state = self.sources.host_environment.state.clone();
         let pins = self.pins();
+        let decisions = self.decision_files();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = match self.is_served {
@@ -214,6 +234,7 @@ impl FoundPlugins {
             Some(folder) => builder.state(folder),
             None => builder,
         };
+        let builder = builder.decision_files(decisions);
         let builder = if self.starts_servers { builder.start_servers() } else { builder };
         // What is there by then is not dropped: it is to end as it should.
         let mut interrupts = Interrupts::listen();

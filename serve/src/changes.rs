@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tenon_host::{Event, Platform};
+use tenon_host::{Event, Platform, PluginChange};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Mutex, broadcast};
 
@@ -77,11 +77,13 @@ impl Changes {
                     let _ = changes.0.send(Change::Resource(uri.into()));
                     continue;
                 }
+                log(&event);
                 if !is_of_lists(&event) {
                     continue;
                 }
                 tokio::time::sleep(GATHERING_TIME).await;
                 while let Some(event) = events.try_next() {
+                    log(&event);
                     if let Event::ResourceUpdated { uri, .. } = event {
                         let _ = changes.0.send(Change::Resource(uri.into()));
                     }
@@ -128,9 +130,31 @@ pub(crate) async fn tell(
     }
 }
 
-/// Whether lists may be others after an event. After one that was missed they may.
+/// Whether lists may be others after an event. After one that was missed they may, and a plugin whose new form is not
+/// loaded may have lost its former one.
 fn is_of_lists(event: &Event) -> bool {
-    matches!(event, Event::Registered { .. } | Event::Reloaded { .. } | Event::Missed { .. })
+    matches!(
+        event,
+        Event::Registered { .. }
+            | Event::Reloaded { .. }
+            | Event::NotReloaded { .. }
+            | Event::Missed { .. }
+    )
+}
+
+/// Tells the operator of changes of plugins: nobody else sees them.
+fn log(event: &Event) {
+    match event {
+        Event::Reloaded { plugin, change: PluginChange::Removed } => {
+            tracing::info!("plugin \"{plugin}\" is unloaded");
+        }
+        Event::Reloaded { plugin, .. } => tracing::info!("plugin \"{plugin}\" is loaded anew"),
+        Event::NotReloaded { plugin: Some(plugin), problem } => {
+            tracing::warn!("plugin \"{plugin}\" is not loaded as it is now: {problem}");
+        }
+        Event::NotReloaded { plugin: None, problem } => tracing::warn!("{problem}"),
+        _ => {}
+    }
 }
 
 /// The resources that clients have subscribed to. A plugin is asked once for each.

@@ -25,6 +25,7 @@
 //! | `client` | who a request comes from: asked for its user and its model, told of progress |
 //! | `offer` | what a client sees of the platform, and which plugin has what it names |
 //! | `work` | does what a request asks for |
+//! | `rates` | how often clients may call tools |
 //! | `parked`, `seal` | calls that wait for their client |
 //! | `changes` | news for clients |
 //! | `modern`, `session` | the two eras |
@@ -43,6 +44,7 @@ mod modern;
 mod offer;
 mod parked;
 mod protocol;
+mod rates;
 mod seal;
 mod server;
 mod session;
@@ -51,7 +53,7 @@ mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use http::{HttpSettings, HttpToken};
+pub use http::{HttpSettings, HttpToken, TokenGrant, TokenStore};
 pub use offer::Profile;
 pub use server::{EveryClient, Server, ServerError, Settings};
 

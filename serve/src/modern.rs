@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::changes::{self, Change, ResourceSubscription};
 use crate::client::{Outlet, RequestClient};
+use crate::offer::Peer;
 use crate::parked::{Progressed, RunningCall};
 use crate::protocol::error::RpcError;
 use crate::protocol::message::{RawRequest, RequestId};
@@ -15,7 +16,7 @@ use crate::protocol::meta::{ModernMeta, RequestMeta, SUBSCRIPTION_ID};
 use crate::protocol::request::{Input, ListKind, ListenFilter, Request};
 use crate::protocol::version::{Era, MODERN};
 use crate::protocol::write;
-use crate::server::{Inner, Peer, closed};
+use crate::server::{Inner, closed};
 use crate::work::Work;
 
 /// A request that is known to be one of this era.

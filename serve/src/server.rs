@@ -1,7 +1,7 @@
 //! The server: a platform, what is offered of it, and what its clients share.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_host::services::{ClientFeature, ClientFeatures, Offers};
 use tenon_host::{Caller, Platform};
@@ -9,9 +9,11 @@ use tokio::sync::watch;
 
 use crate::changes::{Changes, Subscriptions};
 use crate::client::QuestionLimits;
-use crate::offer::{Offer, Profile};
+use crate::lock;
+use crate::offer::{Offer, Peer, Profile};
 use crate::parked::{ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
+use crate::rates::CallRates;
 use crate::seal::Seal;
 use crate::work::Work;
 
@@ -81,16 +83,11 @@ pub(crate) struct Inner {
     pub(crate) parked: Arc<ParkingLot>,
     pub(crate) questions: Arc<QuestionLimits>,
     pub(crate) seal: Seal,
+    rates: Arc<CallRates>,
     default_profile: Arc<Profile>,
     profiles: BTreeMap<String, Arc<Profile>>,
-}
-
-/// Who sends requests, and what that client is offered.
-#[derive(Clone)]
-pub(crate) struct Peer {
-    /// Names the client's credential; nothing where there is none to tell clients by.
-    pub(crate) principal: Arc<str>,
-    pub(crate) profile: Arc<Profile>,
+    /// What is left of profiles for tokens that are good for some tools only, by the names of both.
+    narrowed: Mutex<HashMap<String, Arc<Profile>>>,
 }
 
 impl Server {
@@ -120,6 +117,8 @@ impl Server {
         Ok(Self(Arc::new(Inner {
             default_profile: Arc::new(settings.profile.clone()),
             profiles: profiles.collect(),
+            narrowed: Mutex::default(),
+            rates: Arc::default(),
             parked: ParkingLot::new(of_parked, parking),
             questions: QuestionLimits::new(settings.max_waiting_calls, settings.max_waiting_time),
             seal,
@@ -147,12 +146,34 @@ impl Inner {
         }
     }
 
+    /// What is left of a profile for a token that is good for some tools only. It is the same value as long as the tools
+    /// are, so that its lists are written once.
+    pub(crate) fn narrowed(
+        &self,
+        profile: &Profile,
+        token: &str,
+        tools: &[String],
+    ) -> Arc<Profile> {
+        let name = format!("{}@{token}", profile.name);
+        let mut narrowed = lock(&self.narrowed);
+        if let Some(known) = narrowed.get(&name)
+            && known.token_tools.as_deref() == Some(tools)
+        {
+            return known.clone();
+        }
+        let token_tools = Some(tools.to_vec());
+        let new = Arc::new(Profile { name: name.clone(), token_tools, ..profile.clone() });
+        narrowed.insert(name, new.clone());
+        new
+    }
+
     /// What is done for a client.
     pub(crate) fn work(&self, peer: &Peer, era: Era, caller: Caller) -> Work {
         Work {
             platform: self.platform.clone(),
             offer: self.offer.clone(),
-            profile: peer.profile.clone(),
+            peer: peer.clone(),
+            rates: self.rates.clone(),
             era,
             caller,
             client: None,

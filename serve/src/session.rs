@@ -9,12 +9,13 @@ use tenon_host::services::CallerClient;
 use crate::changes::{self, Change, ResourceSubscription};
 use crate::client::{Outlet, PendingAnswers, RequestClient};
 use crate::lock;
+use crate::offer::Peer;
 use crate::protocol::capabilities::Severity;
 use crate::protocol::error::RpcError;
 use crate::protocol::meta::RequestMeta;
 use crate::protocol::request::{Initialize, Request};
 use crate::protocol::version::{Era, negotiate};
-use crate::server::{Inner, Peer};
+use crate::server::Inner;
 use crate::work::{server_capabilities, server_info};
 
 /// The most resources that one session subscribes to.

@@ -13,12 +13,13 @@ use crate::client::Outlet;
 use crate::in_flight::InFlight;
 use crate::lines::{Line, Lines};
 use crate::modern::ModernRequest;
+use crate::offer::Peer;
 use crate::protocol::error::{INVALID_REQUEST, RpcError};
 use crate::protocol::message::{self, Invalid, Message, RawRequest, RequestId};
 use crate::protocol::request::Request;
 use crate::protocol::version::Era;
 use crate::protocol::write;
-use crate::server::{Inner, Peer, Server};
+use crate::server::{Inner, Server};
 use crate::session::Session;
 
 /// The most messages that wait to be written. Those that may get lost do so when there are more.

@@ -1,6 +1,7 @@
 //! Does what a request asks for: on the platform, through its pipeline, and in the words of the protocol.
 
 use serde_json::{Value, json};
+use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tenon_host::types::mcp_json::{self, McpJson};
@@ -10,6 +11,7 @@ use tenon_host::types::{
 use tenon_host::{Call, CallError, Caller, Failure, Platform, RESULT_URI};
 
 use crate::client::RequestClient;
+use crate::offer::Peer;
 use crate::offer::{Offer, Profile};
 use crate::protocol::capabilities;
 use crate::protocol::error::{INTERNAL, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
@@ -17,6 +19,7 @@ use crate::protocol::meta::SERVER_INFO;
 use crate::protocol::request::{ListKind, Request};
 use crate::protocol::version::{self, Era};
 use crate::protocol::write::{self, Cache};
+use crate::rates::CallRates;
 
 /// How long a modern client may keep a list, in milliseconds. It is told of changes if it listens.
 const LIST_TTL_MILLIS: u64 = 5_000;
@@ -34,7 +37,8 @@ pub(crate) const LISTS: [ListKind; 3] = [ListKind::Tools, ListKind::Resources, L
 pub(crate) struct Work {
     pub(crate) platform: Platform,
     pub(crate) offer: Arc<Offer>,
-    pub(crate) profile: Arc<Profile>,
+    pub(crate) peer: Peer,
+    pub(crate) rates: Arc<CallRates>,
     pub(crate) era: Era,
     pub(crate) caller: Caller,
     /// The client, where it can be asked.
@@ -69,7 +73,7 @@ impl Work {
             Request::Ping => Ok("{}".into()),
             Request::Discover => Ok(self.discover()),
             Request::List(kind, cursor) => {
-                let (offer, profile) = (&self.offer, &self.profile);
+                let (offer, profile) = (&self.offer, &self.peer.profile);
                 let page = offer.page(kind, profile, self.era, cursor.as_deref(), &self.caller);
                 Ok(self.cached(page.await?))
             }
@@ -99,7 +103,7 @@ impl Work {
 
     /// A result that a modern client may keep.
     fn cached(&self, result: String) -> String {
-        let is_public = !self.profile.is_narrowed();
+        let is_public = !self.peer.profile.is_narrowed();
         write::complete(self.era, result, Some(Cache { ttl: LIST_TTL_MILLIS, is_public }))
     }
 
@@ -111,14 +115,18 @@ impl Work {
     }
 
     async fn call_tool(&self, name: &str, arguments: Value) -> Result<String, RpcError> {
-        let tools = self.offer.tools(&self.profile, self.era);
+        let tools = self.offer.tools(&self.peer.profile, self.era);
         let Some(target) = tools.target(name) else {
             return Err(RpcError::invalid_params(format!("there is no tool {name:?}")));
         };
-        let name = target.name.clone();
+        let target = target.name.clone();
         drop(tools);
-        let call = Call { name, arguments, caller: self.caller.clone() };
-        let mut result = match self.platform.call(call).await {
+        let Peer { principal, profile } = &self.peer;
+        if let Err(wait) = self.rates.count(profile, principal, &target) {
+            return Ok(self.write_tool_result(too_often(name, profile, wait)));
+        }
+        let call = Call { name: target, arguments, caller: self.caller.clone() };
+        let result = match self.platform.call(call).await {
             Ok(result) => result,
             // It went away since.
             Err(error @ CallError::NotFound { .. }) => {
@@ -129,6 +137,11 @@ impl Work {
         if result.is_error {
             self.check_capabilities()?;
         }
+        Ok(self.write_tool_result(result))
+    }
+
+    /// A tool's result in the form of the era.
+    fn write_tool_result(&self, mut result: ToolResult) -> String {
         // What a server of the newer era says of its own result is said anew here.
         write::without(&mut result.extra, "resultType");
         if self.era == Era::Legacy
@@ -137,7 +150,7 @@ impl Work {
             result.structured = None;
         }
         self.sign(&mut result.extra);
-        Ok(write::complete(self.era, write::text(&McpJson(&result)), None))
+        write::complete(self.era, write::text(&McpJson(&result)), None)
     }
 
     /// Whether something failed since the client has not declared what it takes. A modern client is told so in a way that
@@ -157,7 +170,7 @@ impl Work {
                 read.map_err(|_| self.no_resource(uri))?
             }
             false => {
-                let owner = self.offer.resource(&self.profile, uri, &self.caller).await;
+                let owner = self.offer.resource(&self.peer.profile, uri, &self.caller).await;
                 let owner = owner.ok_or_else(|| self.no_resource(uri))?;
                 let read = self.platform.read_resource(&owner.plugin, uri, &self.caller).await;
                 read.map_err(|error| self.unread(uri, &error))?
@@ -200,7 +213,7 @@ impl Work {
         arguments: Vec<(String, String)>,
     ) -> Result<String, RpcError> {
         let unknown = || RpcError::invalid_params(format!("there is no prompt {name:?}"));
-        let owner = self.offer.prompt(&self.profile, name, &self.caller).await;
+        let owner = self.offer.prompt(&self.peer.profile, name, &self.caller).await;
         let owner = owner.ok_or_else(unknown)?;
         let prompt = self.platform.prompt(&owner.plugin, &owner.name, arguments, &self.caller);
         let mut prompt = prompt.await.map_err(|error| match is_not_found(&error) {
@@ -216,7 +229,7 @@ impl Work {
         let caller = Caller { timeout: Some(MAX_SUGGESTING_TIME), ..self.caller.clone() };
         let (owner, unknown) = match &mut argument.reference {
             CompletionReference::Prompt(name) => {
-                let owner = self.offer.prompt(&self.profile, name, &caller).await;
+                let owner = self.offer.prompt(&self.peer.profile, name, &caller).await;
                 let unknown = format!("there is no prompt {name:?}");
                 if let Some(owner) = &owner {
                     name.clone_from(&owner.name);
@@ -224,7 +237,7 @@ impl Work {
                 (owner, unknown)
             }
             CompletionReference::ResourceTemplate(template) => {
-                let owner = self.offer.template(&self.profile, template, &caller).await;
+                let owner = self.offer.template(&self.peer.profile, template, &caller).await;
                 (owner, format!("there is no resource template {template:?}"))
             }
         };
@@ -252,7 +265,7 @@ impl Work {
 
     /// Subscribes a plugin's resource, or no longer.
     pub(crate) async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
-        let owner = self.offer.resource(&self.profile, uri, &self.caller).await;
+        let owner = self.offer.resource(&self.peer.profile, uri, &self.caller).await;
         let owner = owner.ok_or_else(|| self.no_resource(uri))?;
         let subscribed = match wanted {
             true => self.platform.subscribe(&owner.plugin, uri, &self.caller).await,
@@ -283,6 +296,23 @@ fn failed(error: &CallError) -> ToolResult {
         data["data"] = more.value().clone();
     }
     mcp_json::insert_meta(&mut result, "tenon/error", &data);
+    result
+}
+
+/// The result of a tool that was called too often, and is not called now.
+fn too_often(tool: &str, profile: &Profile, wait: Duration) -> ToolResult {
+    let calls = profile.calls_per_minute.map_or(0, NonZeroU32::get);
+    let seconds = wait.as_millis().div_ceil(1000);
+    let mut result = ToolResult::error(format!(
+        "the tool {tool:?} can be called {calls} times a minute: try again in {seconds} s; nothing was done"
+    ));
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    let code = ErrorCode::Unavailable.name();
+    mcp_json::insert_meta(
+        &mut result,
+        "tenon/error",
+        &json!({ "code": code, "retryAfterMs": wait }),
+    );
     result
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod revoke;
 pub(crate) mod serve;
 pub(crate) mod skills;
 pub(crate) mod state;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod uninstall;

@@ -1,23 +1,26 @@
 //! `tenon serve`
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use tenon_config::files;
-use tenon_host::{HostEnvironment, OnChange};
+use tenon_host::{Config, HostEnvironment, OnChange};
 use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings};
 use tokio::net::TcpListener;
 
 use crate::client_config::{Connection, McpClient};
 use crate::error::Error;
+use crate::tokens::{ServerTokens, TokenFile, random_token};
 use crate::{Common, open, output, stdio};
 
 /// Serve everything to MCP clients
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon serve
-  tenon serve --prefix false
+  tenon serve --profile files
   tenon serve --http
   tenon serve --http 127.0.0.1:0 --no-auth
   tenon serve --print-config claude-code
@@ -26,8 +29,8 @@ It speaks the Model Context Protocol in both of its eras: on standard input and 
 over HTTP until it is interrupted. What plugins ask of a user or a model, the client is asked. Nobody is asked on
 the terminal: `tenon approve` and `tenon trust` come first.
 
-Over HTTP clients send a token, `Authorization: Bearer …`. It is made on first use and kept in a private file,
-which is named on standard error. TLS is for a proxy in front of it.")]
+Over HTTP clients send a token, `Authorization: Bearer …`. One is made on first use and kept in a private file,
+which is named on standard error; `tenon token` makes others. `/mcp/p/NAME` offers what a profile says. TLS is for a proxy in front of it.")]
 pub(crate) struct Args {
     /// Serve HTTP on this address, at /mcp; with port 0 on a free one
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7331")]
@@ -44,15 +47,22 @@ pub(crate) struct Args {
     /// Print the entry with which a client finds this server, and serve nothing
     #[arg(long, value_name = "CLIENT")]
     print_config: Option<McpClient>,
+    /// Offer what this profile of the configuration says, and nothing else
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Begin the names of tools and prompts with those of their plugins
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    prefix: bool,
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set)]
+    prefix: Option<bool>,
 }
 
 /// The name of the file with the token, in the user's folder for state.
 const TOKEN_FILE: &str = "serve-token";
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    if common.answers.is_some() {
+        let problem = "`--answers` is for single calls: what plugins ask of a user, the clients of `tenon serve` are asked";
+        return Err(Error::Input(problem.into()));
+    }
     if let Some(address) = args.http.filter(|address| args.no_auth && !address.ip().is_loopback()) {
         return Err(Error::Input(format!(
             "`--no-auth` on {address} would let everybody there use every plugin: leave it out, or serve on 127.0.0.1"
@@ -62,18 +72,30 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         print_config(common, client, &args)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let found = open::found(common)?.served();
+    // Before anything is found, so that it is known which of the project's servers would be this one.
+    let http = match args.http {
+        Some(address) => Some((listen(address).await?, http_settings(&args)?)),
+        None => None,
+    };
+    let address = http.as_ref().map(|((_, address), _)| *address);
+    let found = open::served(common, address)?;
+    let settings = settings(&found.sources.configs, &args)?;
     open::with_stop(common, found.platform(|_| true), async |platform, stop| {
         let stop = async {
             let _ = stop.await;
         };
-        let profile = Profile { prefix: args.prefix, ..Profile::default() };
-        let server = Server::new(platform.clone(), Settings::with_profile(profile));
+        let server = Server::new(platform.clone(), settings);
         let server = server.map_err(|error| Error::Host(error.to_string()))?;
         let _watch = platform.watch(OnChange::Reload)?;
-        match args.http {
+        match http {
             None => serve_stdio(&server, stop).await?,
-            Some(address) => serve_http(&server, address, args, stop).await?,
+            Some(((listener, address), settings)) => {
+                output::note(&format!("listening on http://{address}/mcp"));
+                let served = server.serve_http(listener, settings, stop).await;
+                served.map_err(|error| {
+                    Error::Host(format!("{address} is no longer served: {error}"))
+                })?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -89,34 +111,75 @@ async fn serve_stdio(server: &Server, stop: impl Future<Output = ()>) -> Result<
     }
 }
 
-async fn serve_http(
-    server: &Server,
-    address: SocketAddr,
-    Args { token_file, no_auth, hosts, .. }: Args,
-    stop: impl Future<Output = ()>,
-) -> Result<(), Error> {
+/// Listens on an address. Gives the one that it has become.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let listening = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        io::Result::Ok((listener, address))
+    };
+    listening.await.map_err(|error| Error::Host(format!("{address} cannot be served: {error}")))
+}
+
+/// The profiles of the configuration, and which of them clients are offered that choose none.
+fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
+    let profiles = configs.first().map(|config| &config.profiles);
+    let profiles = profiles.into_iter().flatten().map(|(name, profile)| {
+        let profile = Profile {
+            name: name.clone(),
+            tools: profile.tools.clone(),
+            resources: profile.resources.clone(),
+            prompts: profile.prompts.clone(),
+            prefix: profile.prefix.or(args.prefix).unwrap_or(true),
+            calls_per_minute: profile.calls_per_minute,
+            ..Profile::default()
+        };
+        (name.clone(), profile)
+    });
+    let mut profiles: BTreeMap<String, Profile> = profiles.collect();
+    let all = Profile { prefix: args.prefix.unwrap_or(true), ..Profile::default() };
+    let default = profiles.entry(all.name.clone()).or_insert(all).clone();
+    let Some(chosen) = &args.profile else {
+        let mut settings = Settings::with_profile(default);
+        settings.profiles = profiles;
+        return Ok(settings);
+    };
+    match profiles.remove(chosen) {
+        Some(chosen) => Ok(Settings::with_profile(chosen)),
+        None => {
+            let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
+            Err(Error::Input(format!(
+                "there is no profile {chosen:?} in the user's configuration; there are {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// How HTTP is served. It says where clients find the token that they need.
+fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::default();
-    settings.hosts = hosts;
+    settings.hosts.clone_from(hosts);
     if !no_auth {
         let file = match token_file {
-            Some(file) => file,
+            Some(file) => file.clone(),
             None => default_token_file()?,
         };
-        settings.token = Some(HttpToken::new(&read_token(&file)?));
+        let own = HttpToken::new(&read_token(&file)?);
+        settings.tokens = Some(Arc::new(ServerTokens::new(own, TokenFile::of_user()?)));
         output::note(&format!("clients send the token in {}", file.display()));
     }
-    let failed = |error: io::Error| Error::Host(format!("{address} cannot be served: {error}"));
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    output::note(&format!("listening on http://{address}/mcp"));
-    server.serve_http(listener, settings, stop).await.map_err(failed)
+    Ok(settings)
 }
 
 /// Prints a client's entry for this server: with the project and the configuration of this command.
 fn print_config(common: &Common, client: McpClient, args: &Args) -> Result<(), Error> {
     let entry = match args.http {
         Some(address) => {
-            let url = format!("http://{address}/mcp");
+            let mut url = url(address, &args.hosts)?;
+            if let Some(profile) = &args.profile {
+                url += &format!("/p/{profile}");
+            }
             let token = match (args.no_auth, &args.token_file) {
                 (true, _) => None,
                 (false, Some(file)) => Some(read_token(file)?),
@@ -136,7 +199,13 @@ fn print_config(common: &Common, client: McpClient, args: &Args) -> Result<(), E
                 // Clients start their servers in folders of their own choice.
                 None => add("--project", &common.project),
             }
-            if !args.prefix {
+            if common.locked {
+                arguments.push("--locked".to_string());
+            }
+            if let Some(profile) = &args.profile {
+                arguments.extend(["--profile".to_string(), profile.clone()]);
+            }
+            if args.prefix == Some(false) {
                 arguments.extend(["--prefix".to_string(), "false".to_string()]);
             }
             client.entry(&Connection::Stdio { program: &program, arguments: &arguments })
@@ -145,6 +214,25 @@ fn print_config(common: &Common, client: McpClient, args: &Args) -> Result<(), E
     output::line(entry.map_err(Error::Input)?)?;
     output::note(&format!("put it into {}", client.file()));
     Ok(())
+}
+
+/// The URL at which clients find an address.
+fn url(address: SocketAddr, hosts: &[String]) -> Result<String, Error> {
+    if address.port() == 0 {
+        let problem = "port 0 is another one each time: name the port that clients are to use";
+        return Err(Error::Input(problem.into()));
+    }
+    // A host beside the address is that of a proxy, which has TLS.
+    if let Some(host) = hosts.first() {
+        return Ok(format!("https://{host}/mcp"));
+    }
+    let ip = match address.ip() {
+        // No client can connect to it, but to each address of this machine.
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    Ok(format!("http://{}/mcp", SocketAddr::new(ip, address.port())))
 }
 
 /// The user's own token. It is made where there is none.
@@ -157,8 +245,7 @@ fn default_token_file() -> Result<PathBuf, Error> {
     let failed = |error: io::Error| Error::Host(format!("{}: {error}", path.display()));
     files::claim(&folder).map_err(failed)?;
     if !path.exists() {
-        let token = HttpToken::random_text();
-        let token = token.ok_or_else(|| Error::Host("the system has no random numbers".into()))?;
+        let token = random_token()?;
         match files::write_private(&path, format!("{token}\n").as_bytes()) {
             // Another command has just made it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

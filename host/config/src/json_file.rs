@@ -35,11 +35,13 @@ impl From<io::Error> for StoreError {
 }
 
 impl JsonStore {
-    pub(crate) fn new(path: PathBuf, most: u64) -> Self {
+    /// A file at this path, which need not be there yet and is at most so long, in bytes.
+    pub fn new(path: PathBuf, most: u64) -> Self {
         Self { path, most }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 

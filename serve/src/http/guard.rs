@@ -6,56 +6,18 @@
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::HttpSettings;
 use super::answer::{Refused, text};
-
-/// A token that clients send. Only its digest is kept.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HttpToken([u8; 32]);
-
-impl HttpToken {
-    /// The token with this text.
-    pub fn new(text: &str) -> Self {
-        Self(sha256(text))
-    }
-
-    /// A text for a new token, which nobody can guess. `None` where the system has no random numbers.
-    pub fn random_text() -> Option<String> {
-        let mut bytes = [0; 32];
-        SystemRandom::new().fill(&mut bytes).ok()?;
-        Some(hex::encode(bytes))
-    }
-
-    /// Whether a text is the token. It takes as long for any text of the same length.
-    fn is(&self, text: &str) -> bool {
-        let given = sha256(text);
-        let differ = self.0.iter().zip(given).fold(0, |all, (one, other)| all | (one ^ other));
-        std::hint::black_box(differ) == 0
-    }
-}
-
-fn sha256(text: &str) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-    bytes
-}
-
-impl fmt::Debug for HttpToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HttpToken")
-    }
-}
+use super::token::{HttpToken, TokenGrant, TokenStore};
 
 /// Checks who sends a request.
 pub(super) struct Guard {
     port: u16,
     hosts: Vec<String>,
-    token: Option<HttpToken>,
+    tokens: Option<Arc<dyn TokenStore>>,
 }
 
 impl Guard {
@@ -65,17 +27,18 @@ impl Guard {
         if !address.ip().is_unspecified() {
             hosts.push(SocketAddr::new(address.ip(), address.port()).to_string());
         }
-        Self { port: address.port(), hosts, token: settings.token.clone() }
+        Self { port: address.port(), hosts, tokens: settings.tokens.clone() }
     }
 
-    /// Refuses a request that comes from a foreign page or from nobody who may.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Refuses a request that comes from a foreign page or from nobody who may. Gives what the one who sends it may;
+    /// nothing where nobody is asked for a token.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<TokenGrant>, Refused> {
         let refused = |what: &str| Refused::from(text(StatusCode::FORBIDDEN, format!("{what}\n")));
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
         if hosts.next().is_some() || !host.is_some_and(|host| self.is_ours(host)) {
             return Err(refused(
-                "the request is for another host; add its name to `hosts` if it is this server's",
+                "the request is for another host; if it is this server's, it has to be told of its name",
             ));
         }
         for origin in headers.get_all(ORIGIN) {
@@ -84,9 +47,9 @@ impl Guard {
                 return Err(refused("the request comes from a page of another origin"));
             }
         }
-        match &self.token {
-            None => Ok(()),
-            Some(token) => check_token(token, headers),
+        match &self.tokens {
+            None => Ok(None),
+            Some(tokens) => check_token(&**tokens, headers).map(Some),
         }
     }
 
@@ -123,32 +86,33 @@ fn host_of(origin: &str) -> Option<&str> {
     (!rest.contains(['/', '@'])).then_some(rest)
 }
 
-fn check_token(token: &HttpToken, headers: &HeaderMap) -> Result<(), Refused> {
+fn check_token(tokens: &dyn TokenStore, headers: &HeaderMap) -> Result<TokenGrant, Refused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let bearer = given.next().and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
-    let (is_good, challenge) = match bearer {
-        Some(text) if given.next().is_none() => (token.is(text), "Bearer error=\"invalid_token\""),
-        _ => (false, "Bearer"),
+    let is_alone = given.next().is_none();
+    let granted = bearer.filter(|_| is_alone).map(|text| tokens.grant(&HttpToken::new(text)));
+    let challenge = match granted {
+        Some(Some(grant)) => return Ok(grant),
+        Some(None) => "Bearer error=\"invalid_token\"",
+        None => "Bearer",
     };
-    if is_good {
-        return Ok(());
-    }
     let mut response =
         text(StatusCode::UNAUTHORIZED, "a token is required: Authorization: Bearer …\n");
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     Err(response.into())
 }
 
-/// Names who sends a request, so that what is of one client is of no other.
-pub(super) fn principal(headers: &HeaderMap) -> Arc<str> {
-    match headers.get(AUTHORIZATION) {
-        None => "".into(),
-        Some(value) => {
-            let digest = digest(&SHA256, value.as_bytes());
-            hex::encode(&digest.as_ref()[..16]).into()
+/// Names who sends a request, so that what is of one client is of no other. Where nobody is asked for a token, what a
+/// client sends in its place still tells clients apart.
+pub(super) fn principal(grant: Option<&TokenGrant>, headers: &HeaderMap) -> Arc<str> {
+    match (grant, headers.get(AUTHORIZATION)) {
+        (Some(grant), _) => grant.name.as_str().into(),
+        (None, None) => "".into(),
+        (None, Some(value)) => {
+            hex::encode(&digest(&SHA256, value.as_bytes()).as_ref()[..16]).into()
         }
     }
 }
@@ -163,7 +127,7 @@ mod tests {
             let name: hyper::header::HeaderName = name.parse().unwrap();
             map.append(name, value.parse().unwrap());
         }
-        let status = guard.check(&map).map_or_else(|refused| refused.status().as_u16(), |()| 200);
+        let status = guard.check(&map).map_or_else(|refused| refused.status().as_u16(), |_| 200);
         assert_eq!(status, expected, "{headers:?}");
     }
 
@@ -211,8 +175,10 @@ mod tests {
 
     #[test]
     fn a_token_is_asked_for_and_compared() {
-        let settings =
-            HttpSettings { token: Some(HttpToken::new("secret")), ..HttpSettings::default() };
+        let settings = HttpSettings {
+            tokens: Some(Arc::new(HttpToken::new("secret"))),
+            ..HttpSettings::default()
+        };
         let guard = Guard::new(&settings, "127.0.0.1:7331".parse().unwrap());
         let host = ("host", "localhost");
         check(&guard, &[host, ("authorization", "Bearer secret")], 200);
@@ -223,6 +189,6 @@ mod tests {
         check(&guard, &[host], 401);
         let twice = [host, ("authorization", "Bearer secret"), ("authorization", "Bearer x")];
         check(&guard, &twice, 401);
-        assert_eq!(format!("{:?}", settings.token), "Some(HttpToken)");
+        assert_eq!(format!("{:?}", settings.tokens), "Some(HttpToken)");
     }
 }

@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -18,13 +18,14 @@ use super::{Shared, body, modern_headers};
 use crate::client::Outlet;
 use crate::in_flight::InFlight;
 use crate::lock;
+use crate::offer::Peer;
 use crate::protocol::error::{INTERNAL, INVALID_REQUEST, RpcError, UNAVAILABLE};
 use crate::protocol::message::{self, Invalid, Message, RawRequest, RequestId};
 use crate::protocol::meta::RequestMeta;
 use crate::protocol::request::Request;
 use crate::protocol::version::{Era, LEGACY, WITHOUT_HEADER};
 use crate::protocol::write;
-use crate::server::{Inner, Peer, closed};
+use crate::server::{Inner, closed};
 use crate::session::Session;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -35,6 +36,12 @@ const STREAM_AFTER: Duration = Duration::from_millis(200);
 
 /// When a client whose stream has ended is to ask for the rest.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// How long plugins may take to let go of a request that was given up.
+const MAX_LETTING_GO: Duration = Duration::from_secs(5);
+
+/// The first revision whose streams begin with an event that has no message.
+const PRIMING_SINCE: &str = "2025-11-25";
 
 /// The most streams of one session whose messages are kept after they have ended, and the most bytes of these.
 const MAX_KEPT_STREAMS: usize = 16;
@@ -51,6 +58,8 @@ pub(super) struct Sessions {
 struct HttpSession {
     session: Session,
     used: Mutex<Instant>,
+    /// Its client has used it after it had begun.
+    is_in_use: AtomicBool,
     in_flight: InFlight,
     /// What its requests were told, by the numbers of their streams.
     logs: Mutex<BTreeMap<u64, Arc<EventLog>>>,
@@ -72,10 +81,13 @@ impl Sessions {
             return None;
         }
         *lock(&session.used) = Instant::now();
+        session.is_in_use.store(true, Ordering::Relaxed);
         Some(session)
     }
 
-    /// Adds a session, if there is room. Those that are idle make some.
+    /// Adds a session, if there is room. Those that are idle make some, and where there is none, one makes it that
+    /// misses least: its client begins another when it comes back. Otherwise whoever begins many sessions locks all
+    /// others out.
     fn add(&self, session: Arc<HttpSession>) -> (bool, Vec<Arc<HttpSession>>) {
         let mut all = lock(&self.all);
         let idle: Vec<String> = all
@@ -83,7 +95,14 @@ impl Sessions {
             .filter(|(_, session)| session.is_idle(self.idle))
             .map(|(id, _)| id.clone())
             .collect();
-        let ended = idle.iter().filter_map(|id| all.remove(id)).collect();
+        let mut ended: Vec<_> = idle.iter().filter_map(|id| all.remove(id)).collect();
+        if all.len() >= self.most {
+            let principal = &session.session.peer.principal;
+            let waits = all.iter().filter(|(_, session)| session.in_flight.is_empty());
+            let least = waits.min_by_key(|(_, session)| session.rank(principal));
+            let least = least.map(|(id, _)| id.clone());
+            ended.extend(least.and_then(|id| all.remove(&id)));
+        }
         let has_room = all.len() < self.most;
         if has_room {
             all.insert(session.session.id.clone(), session);
@@ -107,7 +126,20 @@ impl Sessions {
 
 impl HttpSession {
     fn is_idle(&self, most: Duration) -> bool {
-        lock(&self.used).elapsed() > most && self.in_flight.is_empty()
+        lock(&self.used).elapsed() > most && self.in_flight.is_empty() && !self.is_listening()
+    }
+
+    /// Whether its client has a stream of news.
+    fn is_listening(&self) -> bool {
+        self.news.receiver_count() > 0
+    }
+
+    /// How late it ends where one has to for a session of this principal: those of the same principal first, then those
+    /// that nobody has used since they began, then those that nobody listens to, and of these the one unused for longest.
+    fn rank(&self, principal: &str) -> (bool, bool, bool, Instant) {
+        let is_others = *self.session.peer.principal != *principal;
+        let is_in_use = self.is_in_use.load(Ordering::Relaxed);
+        (is_others, is_in_use, self.is_listening(), *lock(&self.used))
     }
 
     /// Ends the session: what is in flight is given up.
@@ -306,6 +338,7 @@ async fn initialize(
     let session = Arc::new(HttpSession {
         session,
         used: Mutex::new(Instant::now()),
+        is_in_use: AtomicBool::new(false),
         in_flight: InFlight::default(),
         logs: Mutex::default(),
         next_stream: AtomicU64::new(0),
@@ -331,7 +364,6 @@ struct RequestGuard {
     session: Arc<HttpSession>,
     /// Nothing once it is answered.
     id: Option<RequestId>,
-    log: Arc<EventLog>,
 }
 
 impl RequestGuard {
@@ -346,7 +378,6 @@ impl RequestGuard {
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.leave();
-        self.log.end();
     }
 }
 
@@ -361,12 +392,62 @@ fn begin(
     let most = shared.server.settings.max_in_flight;
     session.in_flight.begin(raw.id.clone(), most, || {
         let (number, log) = session.open();
-        let guard =
-            RequestGuard { session: session.clone(), id: Some(raw.id.clone()), log: log.clone() };
+        let guard = RequestGuard { session: session.clone(), id: Some(raw.id.clone()) };
+        let (outlet, messages) = Outlet::new(MAX_QUEUED);
+        let told = ToldMessages { messages: Some(messages), log: log.clone() };
         let (server, id) = (shared.server.clone(), raw.id.clone());
-        let task = tokio::spawn(carry_out(server, id, request, meta, guard));
+        let task = tokio::spawn(carry_out(server, id, request, meta, guard, outlet, told));
         (task.abort_handle(), (number, log))
     })
+}
+
+/// What is told about a request before its answer.
+struct ToldMessages {
+    /// Nothing once all was told.
+    messages: Option<mpsc::Receiver<String>>,
+    log: Arc<EventLog>,
+}
+
+impl ToldMessages {
+    /// Waits for a message, and keeps it.
+    async fn keep_next(&mut self) {
+        let Some(messages) = &mut self.messages else { return std::future::pending().await };
+        match messages.recv().await {
+            Some(message) => self.log.push(message, false),
+            None => self.messages = None,
+        }
+    }
+
+    /// Keeps what was told, and then the answer.
+    fn finish(mut self, answer: String) {
+        if let Some(mut messages) = self.messages.take() {
+            while let Ok(message) = messages.try_recv() {
+                self.log.push(message, false);
+            }
+        }
+        self.log.push(answer, true);
+    }
+}
+
+/// Where a request is given up, the plugins that it asked let go of it a little later, and take back what they have
+/// asked. That is told as well, before the stream ends.
+impl Drop for ToldMessages {
+    fn drop(&mut self) {
+        let (messages, log) = (self.messages.take(), self.log.clone());
+        let (Some(mut messages), Ok(runtime)) = (messages, tokio::runtime::Handle::try_current())
+        else {
+            return log.end();
+        };
+        runtime.spawn(async move {
+            let rest = async {
+                while let Some(message) = messages.recv().await {
+                    log.push(message, false);
+                }
+            };
+            let _ = tokio::time::timeout(MAX_LETTING_GO, rest).await;
+            log.end();
+        });
+    }
 }
 
 /// Carries out a request, and keeps what its client is told.
@@ -376,26 +457,26 @@ async fn carry_out(
     request: Request,
     meta: RequestMeta,
     mut guard: RequestGuard,
+    outlet: Outlet,
+    mut told: ToldMessages,
 ) {
-    let (session, log) = (guard.session.clone(), guard.log.clone());
-    let (outlet, mut messages) = Outlet::new(MAX_QUEUED);
-    let mut answering = std::pin::pin!(session.session.answer(&server, request, meta, outlet));
-    let result = loop {
-        tokio::select! {
-            biased;
-            Some(message) = messages.recv() => log.push(message, false),
-            result = &mut answering => break result,
+    let session = guard.session.clone();
+    let result = {
+        let mut answering = std::pin::pin!(session.session.answer(&server, request, meta, outlet));
+        loop {
+            tokio::select! {
+                biased;
+                () = told.keep_next() => {}
+                result = &mut answering => break result,
+            }
         }
     };
-    while let Ok(message) = messages.try_recv() {
-        log.push(message, false);
-    }
     let message = match result {
         Ok(result) => write::response(&id, &result),
         Err(error) => write::error(Some(&id), &error),
     };
     guard.leave();
-    log.push(message, true);
+    told.finish(message);
 }
 
 /// Answers with a message where that is all there is to tell, and else with a stream.
@@ -417,12 +498,13 @@ async fn answer(
             None => empty(StatusCode::ACCEPTED),
         };
     }
-    stream(shared, number, log, 0)
+    stream(shared, session, number, log, 0)
 }
 
 /// Streams what there is to tell after so many messages.
 fn stream(
     shared: &Arc<Shared>,
+    session: &HttpSession,
     number: u64,
     log: Arc<EventLog>,
     mut count: usize,
@@ -431,10 +513,14 @@ fn stream(
     let keep_alive = shared.settings.keep_alive;
     let until = tokio::time::Instant::now() + shared.settings.stream_time;
     let mut closing = shared.closing.clone();
+    // Clients of earlier revisions take an event without a message for a message.
+    let is_primed = session.session.version() >= PRIMING_SINCE;
     tokio::spawn(async move {
-        let first = answer::priming(&format!("{number}-{count}"), RETRY);
-        if pieces.send(first).await.is_err() {
-            return;
+        if is_primed {
+            let first = answer::priming(&format!("{number}-{count}"), RETRY);
+            if pieces.send(first).await.is_err() {
+                return;
+            }
         }
         loop {
             while let Some(message) = log.after(count) {
@@ -478,17 +564,16 @@ pub(super) fn get(shared: &Arc<Shared>, peer: &Peer, headers: &HeaderMap) -> Res
         Err(refused) => return *refused,
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
-    let last = last.and_then(|id| {
-        let (number, count) = id.split_once('-')?;
-        Some((number.parse().ok()?, count.parse().ok()?))
+    let Some(last) = last else { return news(shared, session) };
+    let known = last.split_once('-').and_then(|(number, count)| {
+        let (number, count): (u64, usize) = (number.parse().ok()?, count.parse().ok()?);
+        Some((number, lock(&session.logs).get(&number).cloned()?, count))
     });
-    if let Some((number, count)) = last {
-        let log = lock(&session.logs).get(&number).cloned();
-        if let Some(log) = log {
-            return stream(shared, number, log, count);
-        }
+    match known {
+        Some((number, log, count)) => stream(shared, &session, number, log, count),
+        // A stream of news in its place would end the one that the client has.
+        None => bad_request("nothing is left of the stream that Last-Event-ID names"),
     }
-    news(shared, session)
 }
 
 /// Waits until another stream of news takes the place of this one.

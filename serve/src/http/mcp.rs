@@ -12,13 +12,13 @@ use super::answer::{self, AnswerBody, KEEP_ALIVE, empty, json, refusal};
 use super::{Shared, body, legacy, modern_headers};
 use crate::client::Outlet;
 use crate::modern::ModernRequest;
+use crate::offer::Peer;
 use crate::protocol::error::{INVALID_REQUEST, RpcError};
 use crate::protocol::message::{self, Invalid, Message, RawRequest, RequestId};
 use crate::protocol::meta::Meta;
 use crate::protocol::request::Request;
 use crate::protocol::version::{Era, LEGACY};
 use crate::protocol::write;
-use crate::server::Peer;
 
 /// The most messages of one request that wait to be sent.
 pub(super) const MAX_QUEUED: usize = 256;

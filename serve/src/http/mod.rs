@@ -9,6 +9,7 @@ mod guard;
 mod legacy;
 mod mcp;
 mod modern_headers;
+mod token;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,18 +23,20 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::server::{Inner, Peer, Server, closed};
-use answer::{AnswerBody, empty, text};
+use crate::offer::Peer;
+use crate::offer::Profile;
+use crate::server::{Inner, Server, closed};
+use answer::{AnswerBody, Refused, empty, text};
 use guard::Guard;
-pub use guard::HttpToken;
 use legacy::Sessions;
+pub use token::{HttpToken, TokenGrant, TokenStore};
 
 /// How HTTP is served. The default is for clients on this machine.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
-    /// The token that clients send as `Authorization: Bearer …`; without one everybody may use the server.
-    pub token: Option<HttpToken>,
+    /// The tokens that clients send as `Authorization: Bearer …`; without them everybody may use the server.
+    pub tokens: Option<Arc<dyn TokenStore>>,
     /// Names of this server beside those of loopback, as clients write them in `Host` and `Origin`: `host` or
     /// `host:port`.
     pub hosts: Vec<String>,
@@ -54,7 +57,7 @@ pub struct HttpSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
-            token: None,
+            tokens: None,
             hosts: Vec::new(),
             max_connections: 1024,
             max_sessions: 1000,
@@ -198,13 +201,15 @@ async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<A
             None => return text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"),
         },
     };
-    if let Err(refused) = shared.guard.check(request.headers()) {
-        return *refused;
-    }
-    let Some(profile) = shared.server.profile(profile) else {
-        return text(StatusCode::NOT_FOUND, "there is no such profile\n");
+    let grant = match shared.guard.check(request.headers()) {
+        Ok(grant) => grant,
+        Err(refused) => return *refused,
     };
-    let peer = Peer { principal: guard::principal(request.headers()), profile };
+    let principal = guard::principal(grant.as_ref(), request.headers());
+    let peer = match profile_for(shared, profile, &grant.unwrap_or_default()) {
+        Ok(profile) => Peer { principal, profile },
+        Err(refused) => return *refused,
+    };
     match *request.method() {
         Method::POST => mcp::post(shared, peer, request).await,
         Method::GET => legacy::get(shared, &peer, request.headers()),
@@ -216,4 +221,29 @@ async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<A
             response
         }
     }
+}
+
+/// What a request is offered that is sent to the address of a profile, or to that of none.
+fn profile_for(
+    shared: &Shared,
+    named: Option<&str>,
+    grant: &TokenGrant,
+) -> Result<Arc<Profile>, Refused> {
+    let of_token = grant.profile.as_deref();
+    if let (Some(named), Some(own)) = (named, of_token)
+        && named != own
+    {
+        let problem = format!("the token is good for the profile {own:?} only\n");
+        return Err(text(StatusCode::FORBIDDEN, problem).into());
+    }
+    let name = named.or(of_token);
+    let unknown = || {
+        let problem = format!("there is no profile {:?}\n", name.unwrap_or_default());
+        Refused::from(text(StatusCode::NOT_FOUND, problem))
+    };
+    let profile = shared.server.profile(name).ok_or_else(unknown)?;
+    Ok(match &grant.tools {
+        None => profile,
+        Some(tools) => shared.server.narrowed(&profile, &grant.name, tools),
+    })
 }

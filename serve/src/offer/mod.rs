@@ -18,6 +18,7 @@ use tenon_host::types::{ListedResource, PromptDefinition, ResourceTemplate};
 use tenon_host::{Caller, Platform, RegisteredPlugin};
 
 pub(crate) use headers::HeaderArgument;
+pub(crate) use profile::Peer;
 pub use profile::Profile;
 pub(crate) use tools::ToolList;
 

@@ -1,5 +1,7 @@
 //! Profiles: what of the platform some clients are offered, and under which names.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use tenon_host::types::text::fits;
 
 /// What of the platform a client is offered, and under which names. The default offers all, under names that begin
@@ -8,37 +10,51 @@ use tenon_host::types::text::fits;
 pub struct Profile {
     /// What it is called: in the path of a URL, and of a token.
     pub name: String,
-    /// The tools, by the names that clients have for them. In a pattern `*` stands for any text. If empty, all.
-    pub tools: Vec<String>,
-    /// The resources, by patterns of their URIs. If empty, all.
-    pub resources: Vec<String>,
-    /// The prompts, by patterns of the names that clients have for them. If empty, all.
-    pub prompts: Vec<String>,
+    /// The tools, by the names that clients have for them. In a pattern `*` stands for any text. `None` is all.
+    pub tools: Option<Vec<String>>,
+    /// The tools that a token is good for, where it is not for all of the profile's.
+    pub token_tools: Option<Vec<String>>,
+    /// The resources, by patterns of their URIs. `None` is all.
+    pub resources: Option<Vec<String>>,
+    /// The prompts, by patterns of the names that clients have for them. `None` is all.
+    pub prompts: Option<Vec<String>>,
     /// Whether the names of tools and prompts begin with those of their plugins. Without that, of two with one name
     /// the first is offered, in the order of plugins.
     pub prefix: bool,
+    /// How often in a minute one client may call each tool. `None` is as often as it likes.
+    pub calls_per_minute: Option<NonZeroU32>,
+}
+
+/// Who sends requests, and what that client is offered.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    /// Names the client's credential; nothing where there is none to tell clients by.
+    pub(crate) principal: Arc<str>,
+    pub(crate) profile: Arc<Profile>,
 }
 
 impl Default for Profile {
     fn default() -> Self {
         Self {
             name: "default".into(),
-            tools: Vec::new(),
-            resources: Vec::new(),
-            prompts: Vec::new(),
+            tools: None,
+            token_tools: None,
+            resources: None,
+            prompts: None,
             prefix: true,
+            calls_per_minute: None,
         }
     }
 }
 
-fn is_among(patterns: &[String], text: &str) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, text))
+fn is_among(patterns: &Option<Vec<String>>, text: &str) -> bool {
+    patterns.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, text)))
 }
 
 impl Profile {
     /// Whether a tool is offered, by the name that clients have for it.
     pub(crate) fn offers_tool(&self, name: &str) -> bool {
-        is_among(&self.tools, name)
+        is_among(&self.tools, name) && is_among(&self.token_tools, name)
     }
 
     /// Whether a resource is offered.
@@ -53,7 +69,7 @@ impl Profile {
             let begins = pattern.split('*').next().unwrap_or_default();
             fits(pattern, template) || begins.starts_with(fixed) || fixed.starts_with(begins)
         };
-        self.resources.is_empty() || self.resources.iter().any(may_be)
+        self.resources.as_ref().is_none_or(|resources| resources.iter().any(may_be))
     }
 
     /// Whether a prompt is offered, by the name that clients have for it.
@@ -63,7 +79,9 @@ impl Profile {
 
     /// Whether it leaves something out, so that others may see more.
     pub(crate) fn is_narrowed(&self) -> bool {
-        !(self.tools.is_empty() && self.resources.is_empty() && self.prompts.is_empty())
+        [&self.tools, &self.token_tools, &self.resources, &self.prompts]
+            .into_iter()
+            .any(|patterns| patterns.is_some())
     }
 }
 
@@ -77,9 +95,9 @@ mod tests {
         assert!(all.offers_tool("a__b") && all.offers_resource("a:b") && all.offers_prompt("p"));
         assert!(!all.is_narrowed());
         let some = Profile {
-            tools: vec!["files__*".into(), "git__log".into()],
-            resources: vec!["notes://shared/*".into()],
-            prompts: vec!["none".into()],
+            tools: Some(vec!["files__*".into(), "git__log".into()]),
+            resources: Some(vec!["notes://shared/*".into()]),
+            prompts: Some(vec![]),
             ..Profile::default()
         };
         assert!(some.offers_tool("files__read") && some.offers_tool("git__log"));
@@ -89,5 +107,8 @@ mod tests {
         assert!(some.offers_template("notes://shared/{name}"));
         assert!(!some.offers_template("notes://own/{name}") && !some.offers_template("a:{b}"));
         assert!(!some.offers_prompt("p") && some.is_narrowed());
+        let of_token = Profile { token_tools: Some(vec!["git__*".into()]), ..some };
+        assert!(of_token.offers_tool("git__log") && !of_token.offers_tool("files__read"));
+        assert!(!of_token.offers_tool("git__push"));
     }
 }

@@ -5,9 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use super::{modern, project, text};
-use crate::support::{Project, stderr};
+use super::{initialize, legacy, modern, project, text};
+use crate::support::{DEMO_SERVER, Project, manifest_of, stderr};
 
 /// A project whose plugins are approved.
 fn approved() -> Project {
@@ -91,12 +93,17 @@ fn input_may_be_a_file() {
 
 /// What a server responds to one request.
 fn exchange(address: &str, headers: &str, body: &str) -> String {
+    exchange_as(address, "server/discover", headers, body)
+}
+
+/// The same for a method.
+fn exchange_as(address: &str, method: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
     write!(
         stream,
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: server/discover\r\n{headers}\r\n{body}"
+         Content-Length: {length}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{headers}\r\n{body}"
     )
     .unwrap();
     let mut response = String::new();
@@ -160,7 +167,7 @@ fn the_entry_of_a_client_is_printed_and_works() {
     let project = approved();
     let output = project.tenon(&["serve", "--print-config", "claude-code", "--prefix", "false"]);
     let file: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    assert!(stderr(&output).contains(".mcp.json"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("~/.claude.json"), "{}", stderr(&output));
     let entry = &file["mcpServers"]["tenon"];
     // It works from any folder.
     let mut command = Command::new(entry["command"].as_str().unwrap());
@@ -189,4 +196,177 @@ fn the_entry_of_a_client_is_printed_and_works() {
     assert!(!stderr(&output).contains(token.trim()));
     let output = project.tenon(&[&http[..], &["claude-desktop"]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
+fn an_entry_for_clients_names_what_they_can_reach() {
+    let project = Project::new("");
+    let check = |arguments: &[&str], expected: Result<&str, &str>| {
+        let arguments = [&["--locked", "serve", "--print-config", "vscode"], arguments].concat();
+        let output = project.tenon(&arguments);
+        let (entry, said) = (String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output));
+        match expected {
+            Ok(part) => assert!(entry.contains(part), "{arguments:?}: {entry}{said}"),
+            Err(words) => {
+                assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+                assert!(said.contains(words), "{arguments:?}: {said}");
+            }
+        }
+    };
+    check(&[], Ok("\"--locked\""));
+    check(&["--http"], Ok("\"http://127.0.0.1:7331/mcp\""));
+    check(&["--http", "0.0.0.0:80"], Ok("\"http://127.0.0.1:80/mcp\""));
+    check(&["--http", "[::]:81"], Ok("\"http://[::1]:81/mcp\""));
+    check(&["--http", "--host", "tools.example"], Ok("\"https://tools.example/mcp\""));
+    check(&["--http", "127.0.0.1:0"], Err("name the port"));
+    check(&["--answers", "answers.json"], Err("`--answers` is for single calls"));
+}
+
+#[test]
+fn a_project_is_not_its_own_server() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"script\", command = \"sh\", args = [\"server.sh\"] }},
+                        {{ name = \"again\", command = \"sh\", args = [\"again.sh\"] }}]
+         supervision.max_restarts = 0"
+    ));
+    // Clients have the entry in a file that Tenon reads as well.
+    let entry = project.tenon(&["serve", "--print-config", "claude-code"]);
+    project.write(".mcp.json", entry.stdout);
+    project.write("server.sh", format!("printenv TENON_SERVED > served; exec {DEMO_SERVER:?}"));
+    let tenon = project.command(&[]).get_program().display().to_string();
+    let again = format!("{tenon:?} --project . serve 2> refused; echo $? >> refused");
+    project.write("again.sh", again);
+    let output = project.tenon(&["approve", "--all", "--yes"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+
+    let output = project.tenon(&["plugins", "--json"]);
+    let plugins: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let all = plugins["plugins"].as_array().unwrap_or_else(|| panic!("{plugins}"));
+    let own = all.iter().find(|plugin| plugin["plugin"] == "tenon");
+    assert_eq!(own.expect("it is there")["state"], "own-server", "{plugins}");
+
+    let mut command = project.command(&["serve"]);
+    project.write("requests", format!("{}\n", modern(1, "tools/list", json!({}))));
+    command.stdin(std::fs::File::open(project.path("requests")).unwrap());
+    let output = command.output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("it is one answer");
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(names.iter().any(|name| name.starts_with("script__")), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("tenon__again")), "{names:?}");
+    let read = |name: &str| std::fs::read_to_string(project.path(name)).expect("it was started");
+    let real = project.path("").canonicalize().unwrap();
+    assert_eq!(read("served").trim(), real.display().to_string().trim_end_matches('/'));
+    let refused = read("refused");
+    assert!(refused.contains("is served already") && refused.ends_with("2\n"), "{refused}");
+}
+
+#[test]
+fn approvals_are_noticed_while_it_serves_and_clients_are_told() {
+    let project = Project::new("");
+    let script = "tool(#{ name: \"say\", description: \"Says it\" }, |a| \"it\");";
+    project.write(".tenon/plugins/late/code", script);
+    let runtime = "kind = \"rhai\", path = \"code\"";
+    project.write(".tenon/plugins/late/plugin.toml", manifest_of("late", runtime));
+    let mut serving = Serving::start(project.command(&["serve"]));
+    let mut input = serving.0.stdin.take().unwrap();
+    let output = BufReader::new(serving.0.stdout.take().unwrap());
+    let (sender, messages) = mpsc::channel::<Value>();
+    std::thread::spawn(move || {
+        for line in output.lines().map_while(Result::ok) {
+            let _ = sender.send(serde_json::from_str(&line).expect("it is a message"));
+        }
+    });
+    let wait_for = |is_it: &dyn Fn(&Value) -> bool| loop {
+        let message = messages.recv_timeout(Duration::from_secs(60)).expect("it is told");
+        if is_it(&message) {
+            break message;
+        }
+    };
+    writeln!(input, "{}", initialize(1, json!({}))).unwrap();
+    wait_for(&|message| message["id"] == 1);
+    // Lists again whenever it is told to, until the tool is there or is not.
+    let mut id = 1;
+    let mut list_until = |is_there: bool| loop {
+        id += 1;
+        writeln!(input, "{}", legacy(id, "tools/list", json!({}))).unwrap();
+        let answer = wait_for(&|message| message["id"] == id);
+        let tools = answer["result"]["tools"].as_array().expect("it is a list");
+        if tools.iter().any(|tool| tool["name"] == "late__say") == is_there {
+            break;
+        }
+        wait_for(&|message| message["method"] == "notifications/tools/list_changed");
+    };
+    let decide = |arguments: &[&str]| {
+        let output = project.tenon(arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    list_until(false);
+    decide(&["approve", "late", "--yes"]);
+    list_until(true);
+    decide(&["revoke", "late"]);
+    list_until(false);
+}
+
+#[test]
+fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
+    let project = approved();
+    project.write("tenon/config.toml", "[profiles.texts]\ntools = [\"*_text\"]\nprefix = false");
+    let token = |arguments: &[&str], code: i32| {
+        let output = project.tenon(&[&["token"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        match code {
+            0 => String::from_utf8(output.stdout).unwrap(),
+            _ => stderr(&output),
+        }
+    };
+    let mut serving = Serving::start(project.command(&["serve", "--http", "127.0.0.1:0"]));
+    let (address, _) = serving.address();
+    let list = modern(1, "tools/list", json!({})).to_string();
+    let tools = |text: &str| -> Result<Vec<String>, String> {
+        let header = format!("Authorization: Bearer {}\r\n", text.trim());
+        let response = exchange_as(&address, "tools/list", &header, &list);
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        if !head.starts_with("HTTP/1.1 200 ") {
+            return Err(head.lines().next().unwrap().to_string());
+        }
+        let answer: Value = serde_json::from_str(body).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap();
+        Ok(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_string()).collect())
+    };
+    let text = token(&["add", "texts", "--profile", "texts"], 0);
+    let listed = tools(&text).unwrap();
+    assert!(!listed.is_empty() && listed.iter().all(|name| name.ends_with("_text")), "{listed:?}");
+    let one =
+        token(&["add", "one", "--tools", "everything__test_simple_text", "--expires", "30d"], 0);
+    assert_eq!(tools(&one).unwrap(), ["everything__test_simple_text"]);
+    // Nobody can read a token that was made.
+    let file = project.path("state/tenon/serve-tokens.json");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(!kept.contains(text.trim()) && !kept.contains(one.trim()), "{kept}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
+    let all = token(&["list"], 0);
+    assert!(all.contains("texts  profile texts\n") && !all.contains(text.trim()), "{all}");
+    assert!(all.contains("one  tools everything__test_simple_text  expires 20"), "{all}");
+    assert!(token(&["add", "one"], 2).contains("revoke it first"));
+    assert!(token(&["add", "a b"], 2).contains("a name has 1 to 64"));
+    assert!(token(&["revoke", "none"], 2).contains("there is no token"));
+    token(&["revoke", "texts"], 0);
+    assert_eq!(tools(&text), Err("HTTP/1.1 401 Unauthorized".into()));
+    assert!(tools(&one).is_ok());
+    let brief = token(&["add", "brief", "--expires", "1ms"], 0);
+    assert_eq!(tools(&brief), Err("HTTP/1.1 401 Unauthorized".into()));
+    assert!(token(&["list"], 0).contains("brief  expired 20"));
+    assert_eq!(serving.end(), Some(0));
+    // A server of one profile has no other.
+    let mut serving =
+        Serving::start(project.command(&["serve", "--http", "127.0.0.1:0", "--profile", "texts"]));
+    let (address, _) = serving.address();
+    let header = format!("Authorization: Bearer {}\r\n", one.trim());
+    let response = exchange_as(&address, "tools/list", &header, &list);
+    assert!(response.contains("\"tools\":[]"), "{response}");
+    assert_eq!(serving.end(), Some(0));
+    let output = project.tenon(&["serve", "--profile", "none"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("there are default, texts"), "{}", stderr(&output));
 }

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_host::{CallEvent, Event, Platform, Step, Subscription};
-use tenon_serve::{HttpSettings, HttpToken};
+use tenon_serve::{HttpSettings, HttpToken, Profile, Settings, TokenGrant, TokenStore};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -60,10 +63,18 @@ impl Reply {
 
 impl Served {
     async fn new(change: impl FnOnce(&mut HttpSettings)) -> Self {
+        Self::with(|_| {}, change).await
+    }
+
+    async fn with(
+        change_server: impl FnOnce(&mut Settings),
+        change: impl FnOnce(&mut HttpSettings),
+    ) -> Self {
         let project = project();
         let (server, platform) = server_with(&project, |settings| {
             settings.max_message = 64 << 10;
             settings.drain = Duration::from_secs(600);
+            change_server(settings);
         })
         .await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -192,7 +203,7 @@ async fn both_eras_are_spoken_at_one_address() {
 #[tokio::test]
 async fn what_is_wrong_is_refused() {
     let served = Served::new(|settings| {
-        settings.token = Some(HttpToken::new("it is a secret"));
+        settings.tokens = Some(Arc::new(HttpToken::new("it is a secret")));
         settings.read_time = Duration::from_millis(300);
     })
     .await;
@@ -325,12 +336,197 @@ async fn a_session_is_its_clients_until_it_ends() {
         let deleted = served.raw(&served.request("DELETE", "/mcp", &other, "")).await;
         assert_eq!(deleted.status, 404);
     }
-    served.begin(&[]).await;
+    // Where there is no room, one ends that nobody has used since it began.
+    let unused = served.begin(&[]).await;
+    let other = served.begin(&[]).await;
+    assert_eq!(served.post(&[("Mcp-Session-Id", &*unused)], &ping).await.status, 404);
+    assert_eq!(served.post(&[mine, of_session], &ping).await.status, 200);
+    // One that is at work does not.
+    let hang = legacy(2, "tools/call", json!({ "name": "hang" })).to_string();
+    let of_other = ("Mcp-Session-Id", &*other);
+    let mut calls = Vec::new();
+    for headers in [vec![mine, of_session], vec![of_other]] {
+        let request = served.request("POST", "/mcp", &headers, &hang);
+        let mut stream = Stream::open(&served, &request).await;
+        stream.line("id: ").await;
+        calls.push(stream);
+    }
     assert_eq!(served.post(&[], &initialize(0, json!({}))).await.status, 503);
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    assert_eq!(served.post(&[of_other], &cancel).await.status, 202);
     let deleted = served.raw(&served.request("DELETE", "/mcp", &[mine, of_session], "")).await;
     assert_eq!(deleted.status, 204);
     assert_eq!(served.post(&[mine, of_session], &ping).await.status, 404);
     served.begin(&[]).await;
+    served.end().await;
+}
+
+/// Tokens of every kind. The texts are their names.
+#[derive(Debug, Default)]
+struct Tokens {
+    is_over: AtomicBool,
+}
+
+impl TokenStore for Tokens {
+    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+        let tools = Some(vec!["test_simple_*".to_string(), "nothing".to_string()]);
+        let all = [
+            ("all", None, None),
+            ("texts", Some("texts"), None),
+            ("simple", None, tools.clone()),
+            ("both", Some("texts"), tools),
+            ("lost", Some("none"), None),
+        ];
+        let (name, profile, tools) =
+            all.into_iter().find(|(name, ..)| HttpToken::new(name) == *token)?;
+        if self.is_over.load(Ordering::SeqCst) {
+            return None;
+        }
+        Some(TokenGrant { name: name.into(), profile: profile.map(String::from), tools })
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_good_for_what_it_was_made_for() {
+    let tokens = Arc::new(Tokens::default());
+    let known: Arc<dyn TokenStore> = tokens.clone();
+    let texts = Profile {
+        name: "texts".into(),
+        tools: Some(vec!["*_text".into(), "test_elicitation".into(), "hang".into()]),
+        prompts: Some(Vec::new()),
+        prefix: false,
+        calls_per_minute: NonZeroU32::new(1),
+        ..Profile::default()
+    };
+    let served = Served::with(
+        |settings| drop(settings.profiles.insert("texts".into(), texts)),
+        |settings| settings.tokens = Some(known),
+    )
+    .await;
+    let send = async |token: &str, path: &str, message: Value| {
+        let authorization = format!("Bearer {token}");
+        let method = message["method"].as_str().unwrap();
+        let mut headers = vec![
+            ("Authorization", &*authorization),
+            ("MCP-Protocol-Version", MODERN),
+            ("Mcp-Method", method),
+        ];
+        headers.extend(message["params"]["name"].as_str().map(|name| ("Mcp-Name", name)));
+        served.raw(&served.request("POST", path, &headers, &message.to_string())).await
+    };
+    let list = async |token: &str, path: &str, list: &str| -> Result<Vec<String>, u16> {
+        let reply = send(token, path, modern(1, &format!("{list}/list"), json!({}))).await;
+        if reply.status != 200 {
+            return Err(reply.status);
+        }
+        let items = reply.message()["result"][list].as_array().expect("it is a list").clone();
+        Ok(items.iter().filter_map(|item| item["name"].as_str().map(String::from)).collect())
+    };
+    let all = list("all", "/mcp", "tools").await.unwrap();
+    let fitting = |fits: &dyn Fn(&str) -> bool| -> Vec<String> {
+        all.iter().filter(|name| fits(name)).cloned().collect()
+    };
+    let is_of_texts =
+        |name: &str| name.ends_with("_text") || matches!(name, "test_elicitation" | "hang");
+    let is_simple = |name: &str| name.starts_with("test_simple_");
+    let of_texts = fitting(&is_of_texts);
+    let simple = fitting(&is_simple);
+    let both = fitting(&|name| is_simple(name) && is_of_texts(name));
+    assert!(of_texts.len() >= 3 && !simple.is_empty() && !both.is_empty(), "{all:?}");
+    assert!(all.len() > of_texts.len());
+    for (token, path, expected) in [
+        ("all", "/mcp/p/texts", Ok(&of_texts)),
+        ("all", "/mcp/p/default", Ok(&all)),
+        ("texts", "/mcp", Ok(&of_texts)),
+        ("texts", "/mcp/p/texts", Ok(&of_texts)),
+        ("texts", "/mcp/p/default", Err(403)),
+        ("texts", "/mcp/p/none", Err(403)),
+        ("simple", "/mcp", Ok(&simple)),
+        ("simple", "/mcp/p/texts", Ok(&both)),
+        ("both", "/mcp", Ok(&both)),
+        ("both", "/mcp/p/default", Err(403)),
+        ("lost", "/mcp", Err(404)),
+        ("other", "/mcp", Err(401)),
+    ] {
+        let listed = list(token, path, "tools").await;
+        assert_eq!(listed.as_ref().map_err(|status| *status), expected, "{token} at {path}");
+    }
+    assert!(!list("all", "/mcp", "prompts").await.unwrap().is_empty());
+    assert_eq!(list("texts", "/mcp", "prompts").await, Ok(Vec::new()));
+    // What is not listed is not there either.
+    let call = |name: &str| modern(2, "tools/call", json!({ "name": name }));
+    let error = send("simple", "/mcp", call("test_image_content")).await.message();
+    assert_eq!(error["error"]["code"], -32602, "{error}");
+    // Each client has its calls of each tool.
+    let simple_text = "This is a simple text response for testing.";
+    for token in ["texts", "both"] {
+        let first = send(token, "/mcp", call("test_simple_text")).await.message();
+        assert_eq!(text(&first), simple_text);
+        let second = send(token, "/mcp", call("test_simple_text")).await.message();
+        assert!(text(&second).contains("1 times a minute"), "{second}");
+        let wait = second["result"]["_meta"]["tenon/error"]["retryAfterMs"].as_u64().unwrap();
+        assert!((1..=60_000).contains(&wait), "{wait}");
+    }
+    // A call that waits goes on for its own token only.
+    let asks = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
+    let waiting = send("texts", "/mcp", modern(3, "tools/call", asks.clone())).await.message();
+    let (questions, state) =
+        (&waiting["result"]["inputRequests"], &waiting["result"]["requestState"]);
+    let key = questions.as_object().and_then(|all| all.keys().next()).expect("it asks").clone();
+    let mut again = asks;
+    again["inputResponses"] = json!({ key: { "action": "decline" } });
+    again["requestState"] = state.clone();
+    let again = modern(4, "tools/call", again);
+    for path in ["/mcp", "/mcp/p/texts"] {
+        let error = send("all", path, again.clone()).await.message();
+        assert_eq!(error["error"]["code"], -32602, "{error}");
+    }
+    let resumed = send("texts", "/mcp/p/texts", again).await.message();
+    assert_eq!(text(&resumed), "User response: decline");
+    tokens.is_over.store(true, Ordering::SeqCst);
+    assert_eq!(list("all", "/mcp", "tools").await, Err(401));
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_takes_its_question_back() {
+    let served = Served::new(|_| {}).await;
+    let session = served.begin(&[]).await;
+    let of_session = ("Mcp-Session-Id", &*session);
+    let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
+    let call = legacy(1, "tools/call", call).to_string();
+    let mut stream =
+        Stream::open(&served, &served.request("POST", "/mcp", &[of_session], &call)).await;
+    let asked = stream.message().await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(served.post(&[of_session], &cancel).await.status, 202);
+    let taken_back = stream.message().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_stream_begins_as_the_revision_has_it() {
+    let served = Served::new(|_| {}).await;
+    for (version, beginning) in
+        [("2025-06-18", "id: 1-1\nevent: message"), ("2025-11-25", "id: 1-0\nretry: ")]
+    {
+        let mut begin = initialize(0, json!({}));
+        begin["params"]["protocolVersion"] = json!(version);
+        let begun = served.post(&[], &begin).await;
+        let of_session = ("Mcp-Session-Id", begun.header("mcp-session-id").unwrap());
+        let mut call = json!({ "name": "test_tool_with_progress" });
+        call["_meta"] = json!({ "progressToken": "t" });
+        let streamed = served.post(&[of_session], &legacy(1, "tools/call", call)).await;
+        assert!(streamed.body.starts_with(beginning), "{version}: {streamed:?}");
+        // What is left of no stream is not taken for news.
+        for id in ["9-1", "x", ""] {
+            let headers = [of_session, ("Last-Event-ID", id)];
+            let reply = served.raw(&served.request("GET", "/mcp", &headers, "")).await;
+            assert_eq!(reply.status, 400, "{id:?}: {reply:?}");
+        }
+    }
     served.end().await;
 }
 

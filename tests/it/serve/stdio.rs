@@ -459,9 +459,9 @@ async fn names_begin_with_their_plugins_unless_that_is_not_wanted() {
     let two = format!(
         "plugins.mcp = [{{ name = \"a\", command = {DEMO_SERVER:?} }}, {{ name = \"b\", command = {DEMO_SERVER:?} }}]"
     );
-    let names = async |prefix: bool, tools: &[&str]| {
+    let names = async |prefix: bool, tools: Option<&str>| {
         let project = Project::new(&two);
-        let tools = tools.iter().map(|pattern| pattern.to_string()).collect();
+        let tools = tools.map(|pattern| vec![pattern.to_string()]);
         let (server, _) = server_with(&project, |settings| {
             settings.profile.prefix = prefix;
             settings.profile.tools = tools;
@@ -483,7 +483,7 @@ async fn names_begin_with_their_plugins_unless_that_is_not_wanted() {
         client.end().await;
         names
     };
-    assert_eq!(names(true, &[]).await, ["a__echo", "b__echo", "public"]);
-    assert_eq!(names(false, &[]).await, ["echo", "public"]);
-    assert_eq!(names(true, &["b__*"]).await, ["b__echo", "private"]);
+    assert_eq!(names(true, None).await, ["a__echo", "b__echo", "public"]);
+    assert_eq!(names(false, None).await, ["echo", "public"]);
+    assert_eq!(names(true, Some("b__*")).await, ["b__echo", "private"]);
 }

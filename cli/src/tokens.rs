@@ -1,0 +1,159 @@
+//! Named tokens of MCP clients, in a file that only this user can read and write. It has their digests only.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+use tenon_config::json_file::{JsonStore, StoreError};
+use tenon_host::HostEnvironment;
+use tenon_serve::{HttpToken, TokenGrant, TokenStore};
+
+use crate::error::Error;
+
+/// The name of the file, in the user's folder for state.
+const FILE: &str = "serve-tokens.json";
+
+/// The largest such file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// A token that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NamedToken {
+    /// What it is called.
+    pub(crate) name: String,
+    /// The SHA-256 of its text, in hexadecimal digits.
+    pub(crate) sha256: String,
+    /// The only profile that it is good for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<String>,
+    /// The only tools that it is good for, as patterns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    /// When it was made, after RFC 3339.
+    pub(crate) created: String,
+    /// When it ends, after RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<String>,
+}
+
+impl NamedToken {
+    /// Whether its time is over. One whose end cannot be read has none left.
+    pub(crate) fn is_expired(&self, now: SystemTime) -> bool {
+        let end = self.expires.as_deref().map(humantime::parse_rfc3339);
+        end.is_some_and(|end| end.map_or(true, |end| end <= now))
+    }
+}
+
+/// The file, as it is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenFileJson {
+    pub(crate) tokens: Vec<NamedToken>,
+}
+
+/// The file with the named tokens, which need not be there yet.
+#[derive(Debug)]
+pub(crate) struct TokenFile(JsonStore);
+
+impl TokenFile {
+    /// The user's own.
+    pub(crate) fn of_user() -> Result<Self, Error> {
+        let folder = HostEnvironment::of_process().state;
+        let no_folder = || Error::Host("no folder for tokens: HOME is not set".into());
+        Ok(Self(JsonStore::new(folder.ok_or_else(no_folder)?.join(FILE), MAX_FILE_BYTES)))
+    }
+
+    pub(crate) fn read(&self) -> Result<Vec<NamedToken>, Error> {
+        let read = self.0.read::<TokenFileJson>().map_err(|error| self.failed(error))?;
+        Ok(read.tokens)
+    }
+
+    /// Changes the tokens, alone of all who do. What the change gives is given.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<NamedToken>) -> T,
+    ) -> Result<T, Error> {
+        let mut given = None;
+        let change = |file: &mut TokenFileJson| given = Some(change(&mut file.tokens));
+        self.0.change(change).map_err(|error| self.failed(error))?;
+        given.ok_or_else(|| Error::Host("the tokens were not changed".into()))
+    }
+
+    fn failed(&self, error: StoreError) -> Error {
+        let path = self.0.path().display();
+        match error {
+            StoreError::Unguarded(other) => Error::Input(format!(
+                "refusing to read tokens that others could have written: {} belongs to another user, or others can \
+                 write to it",
+                other.display()
+            )),
+            StoreError::Io(error) => Error::Host(format!("{path}: {error}")),
+            StoreError::Damaged(error) => Error::Input(format!(
+                "{path} is no file of tokens: {error}; move it away to start over"
+            )),
+        }
+    }
+}
+
+/// When a file was written, and how long it is.
+type FileVersion = Option<(SystemTime, u64)>;
+
+/// The tokens of a server: its user's own, which is good for all, and the named ones. The file is read again when it has
+/// changed, so that a token ends when it is revoked.
+#[derive(Debug)]
+pub(crate) struct ServerTokens {
+    own: HttpToken,
+    file: TokenFile,
+    read: Mutex<(FileVersion, Vec<NamedToken>)>,
+}
+
+impl ServerTokens {
+    pub(crate) fn new(own: HttpToken, file: TokenFile) -> Self {
+        Self { own, file, read: Mutex::default() }
+    }
+
+    fn version(&self) -> FileVersion {
+        let about = self.path().metadata().ok()?;
+        Some((about.modified().ok()?, about.len()))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.file.0.path().to_path_buf()
+    }
+}
+
+impl TokenStore for ServerTokens {
+    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+        if *token == self.own {
+            return Some(TokenGrant::default());
+        }
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = self.version();
+        // Two changes may leave the same time, so what has just changed is read again.
+        let is_settled =
+            |(time, _): (SystemTime, u64)| time.elapsed().is_ok_and(|age| age.as_secs() >= 2);
+        if read.0 != version || !version.is_some_and(is_settled) {
+            let tokens = self.file.read().unwrap_or_else(|error| {
+                tracing::warn!("no named token is good: {error}");
+                Vec::new()
+            });
+            *read = (version, tokens);
+        }
+        let now = SystemTime::now();
+        let named = read.1.iter().find(|named| {
+            HttpToken::from_sha256(&named.sha256).is_some_and(|known| known == *token)
+        });
+        let named = named.filter(|named| !named.is_expired(now))?;
+        Some(TokenGrant {
+            name: named.name.clone(),
+            profile: named.profile.clone(),
+            tools: named.tools.clone(),
+        })
+    }
+}
+
+/// The text of a new token.
+pub(crate) fn random_token() -> Result<String, Error> {
+    HttpToken::random_text().ok_or_else(|| Error::Host("the system has no random numbers".into()))
+}

@@ -1,0 +1,76 @@
+//! Tokens of clients, and what each is good for.
+
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+
+/// A token that clients send. Only its digest is kept.
+#[derive(Clone, Copy, Eq)]
+pub struct HttpToken([u8; 32]);
+
+impl HttpToken {
+    /// The token with this text.
+    pub fn new(text: &str) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        Self(bytes)
+    }
+
+    /// A text for a new token, which nobody can guess. `None` where the system has no random numbers.
+    pub fn random_text() -> Option<String> {
+        let mut bytes = [0; 32];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        Some(hex::encode(bytes))
+    }
+
+    /// The SHA-256 of its text in hexadecimal digits, by which it can be kept.
+    pub fn sha256(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// The token with this [`sha256`](Self::sha256). `None` where the text is not one.
+    pub fn from_sha256(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        Some(Self(bytes))
+    }
+}
+
+/// It takes as long for any two tokens.
+impl PartialEq for HttpToken {
+    fn eq(&self, other: &Self) -> bool {
+        let differ = self.0.iter().zip(other.0).fold(0, |all, (one, other)| all | (one ^ other));
+        std::hint::black_box(differ) == 0
+    }
+}
+
+impl fmt::Debug for HttpToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpToken")
+    }
+}
+
+/// What a token is good for. The default is all, at the address of any profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenGrant {
+    /// What the token is called: clients with tokens of different names see nothing of each other.
+    pub name: String,
+    /// The only profile that it is good for.
+    pub profile: Option<String>,
+    /// The only tools of a profile that it is good for, by patterns of the names that clients have for them.
+    pub tools: Option<Vec<String>>,
+}
+
+/// Knows which tokens are good.
+pub trait TokenStore: fmt::Debug + Send + Sync + 'static {
+    /// What a token is good for; `None` where it is not good, or no longer. It is asked for every request, and does not
+    /// block for long.
+    fn grant(&self, token: &HttpToken) -> Option<TokenGrant>;
+}
+
+/// One token, which is good for all.
+impl TokenStore for HttpToken {
+    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+        (self == token).then(TokenGrant::default)
+    }
+}
