@@ -17,6 +17,7 @@ mod hint;
 mod installed;
 mod interrupt;
 mod listing;
+mod metrics;
 mod open;
 mod output;
 mod pins;

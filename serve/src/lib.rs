@@ -53,7 +53,7 @@ mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use http::{HttpSettings, HttpToken, TokenGrant, TokenStore};
+pub use http::{HttpSettings, HttpToken, MetricsSource, TokenGrant, TokenStore};
 pub use offer::Profile;
 pub use server::{EveryClient, Server, ServerError, Settings};
 

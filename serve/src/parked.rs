@@ -199,7 +199,6 @@ impl ParkingLot {
     }
 
     /// How many calls wait.
-    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.calls().len()
     }

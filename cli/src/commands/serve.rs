@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::client_config::{Connection, McpClient};
 use crate::error::Error;
+use crate::metrics::ProcessMetrics;
 use crate::tokens::{ServerTokens, TokenFile, random_token};
 use crate::{Common, open, output, stdio};
 
@@ -160,6 +161,7 @@ fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
 fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::default();
     settings.hosts.clone_from(hosts);
+    settings.metrics = Some(Arc::new(ProcessMetrics::install()?));
     if !no_auth {
         let file = match token_file {
             Some(file) => file.clone(),

@@ -110,6 +110,11 @@ impl Sessions {
         (has_room, ended)
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.all).len()
+    }
+
     /// Nobody can answer any more: no connection is accepted.
     pub(super) fn close_questions(&self) {
         lock(&self.all).values().for_each(|session| session.session.pending.close());

@@ -8,10 +8,12 @@ mod events;
 mod guard;
 mod legacy;
 mod mcp;
+mod metrics;
 mod modern_headers;
 mod token;
 
 use hyper::body::Incoming;
+use hyper::header::HeaderValue;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,6 +31,7 @@ use crate::server::{Inner, Server, closed};
 use answer::{AnswerBody, Refused, empty, text};
 use guard::Guard;
 use legacy::Sessions;
+pub use metrics::MetricsSource;
 pub use token::{HttpToken, TokenGrant, TokenStore};
 
 /// How HTTP is served. The default is for clients on this machine.
@@ -37,6 +40,8 @@ pub use token::{HttpToken, TokenGrant, TokenStore};
 pub struct HttpSettings {
     /// The tokens that clients send as `Authorization: Bearer …`; without them everybody may use the server.
     pub tokens: Option<Arc<dyn TokenStore>>,
+    /// What `/metrics` shows; without it there is no such page.
+    pub metrics: Option<Arc<dyn MetricsSource>>,
     /// Names of this server beside those of loopback, as clients write them in `Host` and `Origin`: `host` or
     /// `host:port`.
     pub hosts: Vec<String>,
@@ -58,6 +63,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             tokens: None,
+            metrics: None,
             hosts: Vec::new(),
             max_connections: 1024,
             max_sessions: 1000,
@@ -78,6 +84,8 @@ pub(crate) struct Shared {
     settings: HttpSettings,
     guard: Guard,
     sessions: Arc<Sessions>,
+    /// Room for connections.
+    room: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
 }
 
@@ -110,6 +118,7 @@ impl Server {
         let shared = Arc::new(Shared {
             guard: Guard::new(&settings, address),
             sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            room: room.clone(),
             server: self.0.clone(),
             settings,
             closing,
@@ -164,7 +173,11 @@ async fn serve_connection(shared: Arc<Shared>, stream: TokioIo<tokio::net::TcpSt
         let shared = shared.clone();
         service_fn(move |request| {
             let shared = shared.clone();
-            async move { Ok::<_, Infallible>(respond(&shared, request).await) }
+            async move {
+                let response = respond(&shared, request).await;
+                metrics::count(&shared, response.status());
+                Ok::<_, Infallible>(response)
+            }
         })
     };
     let mut http = hyper::server::conn::http1::Builder::new();
@@ -186,41 +199,51 @@ async fn serve_connection(shared: Arc<Shared>, stream: TokioIo<tokio::net::TcpSt
 }
 
 async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<AnswerBody> {
+    respond_or_refuse(shared, request).await.unwrap_or_else(|refused| *refused)
+}
+
+async fn respond_or_refuse(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Refused> {
     let path = request.uri().path();
     let profile = match path {
-        "/healthz" => return text(StatusCode::OK, "ok\n"),
+        "/healthz" => return Ok(text(StatusCode::OK, "ok\n")),
         "/readyz" => {
-            return match *shared.closing.borrow() {
+            return Ok(match *shared.closing.borrow() {
                 false => text(StatusCode::OK, "ready\n"),
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
-            };
+            });
         }
-        "/mcp" => None,
-        path => match path.strip_prefix("/mcp/p/") {
-            Some(profile) => Some(profile),
-            None => return text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"),
-        },
+        "/mcp" | "/metrics" => None,
+        path => Some(
+            path.strip_prefix("/mcp/p/")
+                .ok_or_else(|| text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"))?,
+        ),
     };
-    let grant = match shared.guard.check(request.headers()) {
-        Ok(grant) => grant,
-        Err(refused) => return *refused,
-    };
+    let grant = shared.guard.check(request.headers())?;
     let principal = guard::principal(grant.as_ref(), request.headers());
-    let peer = match profile_for(shared, profile, &grant.unwrap_or_default()) {
-        Ok(profile) => Peer { principal, profile },
-        Err(refused) => return *refused,
-    };
-    match *request.method() {
+    let grant = grant.unwrap_or_default();
+    if path == "/metrics" {
+        return match *request.method() {
+            Method::GET => metrics::get(shared, &grant),
+            _ => Ok(not_allowed("GET")),
+        };
+    }
+    let peer = Peer { principal, profile: profile_for(shared, profile, &grant)? };
+    Ok(match *request.method() {
         Method::POST => mcp::post(shared, peer, request).await,
         Method::GET => legacy::get(shared, &peer, request.headers()),
         Method::DELETE => legacy::delete(shared, &peer, request.headers()).await,
-        _ => {
-            let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-            let allowed = hyper::header::HeaderValue::from_static("GET, POST, DELETE");
-            response.headers_mut().insert(hyper::header::ALLOW, allowed);
-            response
-        }
-    }
+        _ => not_allowed("GET, POST, DELETE"),
+    })
+}
+
+/// There is no such method, but these.
+fn not_allowed(methods: &'static str) -> Response<AnswerBody> {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(hyper::header::ALLOW, HeaderValue::from_static(methods));
+    response
 }
 
 /// What a request is offered that is sent to the address of a profile, or to that of none.

@@ -224,11 +224,11 @@ fn an_entry_for_clients_names_what_they_can_reach() {
 
 #[test]
 fn a_project_is_not_its_own_server() {
-    let project = Project::new(&format!(
-        "plugins.mcp = [{{ name = \"script\", command = \"sh\", args = [\"server.sh\"] }},
-                        {{ name = \"again\", command = \"sh\", args = [\"again.sh\"] }}]
-         supervision.max_restarts = 0"
-    ));
+    let project = Project::new(
+        "plugins.mcp = [{ name = \"script\", command = \"sh\", args = [\"server.sh\"] },
+                        { name = \"again\", command = \"sh\", args = [\"again.sh\"] }]
+         supervision.max_restarts = 0",
+    );
     // Clients have the entry in a file that Tenon reads as well.
     let entry = project.tenon(&["serve", "--print-config", "claude-code"]);
     project.write(".mcp.json", entry.stdout);
@@ -345,6 +345,39 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     let kept = std::fs::read_to_string(&file).unwrap();
     assert!(!kept.contains(text.trim()) && !kept.contains(one.trim()), "{kept}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
+    let metrics = |text: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let token = text.trim();
+        write!(
+            stream,
+            "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
+        .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    };
+    assert!(metrics(&one).starts_with("HTTP/1.1 403 "));
+    let own = std::fs::read_to_string(project.path("state/tenon/serve-token")).unwrap();
+    let call =
+        modern(2, "tools/call", json!({ "name": "everything__test_simple_text" })).to_string();
+    let header = format!(
+        "Mcp-Name: everything__test_simple_text\r\nAuthorization: Bearer {}\r\n",
+        own.trim()
+    );
+    assert!(exchange_as(&address, "tools/call", &header, &call).starts_with("HTTP/1.1 200 "));
+    let measured = metrics(&own);
+    for line in [
+        "tenon_calls_total{plugin=\"everything\",tool=\"everything__test_simple_text\",outcome=\"ok\"} 1",
+        "tenon_call_duration_seconds_bucket{plugin=\"everything\",tool=\"everything__test_simple_text\",le=\"120\"} 1",
+        "tenon_serve_connections 1",
+        "tenon_serve_sessions 0",
+        "tenon_serve_waiting_calls 0",
+        "tenon_serve_responses_total{status=\"403\"} 1",
+    ] {
+        assert!(measured.lines().any(|found| found == line), "{line}: {measured}");
+    }
+    assert!(metrics("").starts_with("HTTP/1.1 401 "));
     let all = token(&["list"], 0);
     assert!(all.contains("texts  profile texts\n") && !all.contains(text.trim()), "{all}");
     assert!(all.contains("one  tools everything__test_simple_text  expires 20"), "{all}");
