@@ -38,12 +38,15 @@ const CHAPTERS: &[&str] = &[
     "languages.md",
     "from-mcp-servers.md",
     "from-scripts.md",
+    "serving.md",
 ];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let groups = ["TENON_TOOLCHAINS_NPM", "TENON_TOOLCHAINS_PIP", "TENON_TOOLCHAINS_CARGO"];
     let tools = tenon_tests::installed(&groups);
+    // Its Python has the official SDK of MCP.
+    let tools = tools.zip(tenon_tests::installed(&["TENON_REAL_SERVERS_PIP"]));
     if tools.is_none() {
         eprintln!(
             "note: not all compilers of other languages are installed, so the guide is not followed; `cargo xtask test` installs them"
@@ -51,7 +54,8 @@ fn main() -> ExitCode {
     }
     let ignored = tools.is_none();
     let follow = Trial::test("it_works_word_for_word", move || {
-        Reader::new(&tools.ok_or("no compilers are installed")?)?.follow()
+        let (tools, servers) = tools.ok_or("no compilers are installed")?;
+        Reader::new(&tools, &servers)?.follow()
     });
     let trials = vec![
         follow.with_ignored_flag(ignored),
@@ -102,11 +106,12 @@ enum What<'a> {
 }
 
 impl Reader {
-    fn new(tools: &Path) -> Result<Self, Failed> {
+    fn new(tools: &Path, servers: &Path) -> Result<Self, Failed> {
         let home = TempDir::new()?;
         fs::create_dir(home.path().join("guide"))?;
         let mut folders = vec![
             support::tenon().parent().ok_or("a program is in a folder")?.to_path_buf(),
+            servers.join("python/bin"),
             tools.join("python/bin"),
             tools.join("node_modules/.bin"),
             tools.join("bin"),
