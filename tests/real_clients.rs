@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-use support::{EVERYTHING_SERVER, Project, stderr, stdout, tenon};
+use support::{EVERYTHING_SERVER, MODERN_SERVER, Project, stderr, stdout, tenon};
 use tenon_tests::{installed, newer_node, npm_script, run_trial};
 
 #[allow(dead_code)]
@@ -73,13 +73,20 @@ const OF_THE_SERVER: [&str; 6] = [
 
 /// A project with plugins of three kinds, which have together what the suite asks for.
 fn project() -> Project {
+    project_without(&[])
+}
+
+/// The same without some tools.
+fn project_without(tools: &[&str]) -> Project {
     let project = Project::new("");
-    let hidden: String = OF_THE_SERVER
-        .iter()
-        .map(|tool| format!("[tools.\"everything__{tool}\"]\nenabled = false\n"))
+    let twice = OF_THE_SERVER.iter().map(|tool| format!("everything__{tool}"));
+    let hidden: String = twice
+        .chain(tools.iter().map(ToString::to_string))
+        .map(|tool| format!("[tools.\"{tool}\"]\nenabled = false\n"))
         .collect();
     let server = format!(
-        "plugins.mcp = [{{ name = \"server\", command = {EVERYTHING_SERVER:?}, args = [{:?}] }}]",
+        "plugins.mcp = [{{ name = \"server\", command = {EVERYTHING_SERVER:?}, args = [{:?}] }},
+                        {{ name = \"modern\", command = {MODERN_SERVER:?} }}]",
         project.path("memory.json")
     );
     project.write("tenon.toml", format!("{server}\nlimits.cpu = \"1h\"\n{hidden}"));
@@ -87,9 +94,8 @@ fn project() -> Project {
     project
 }
 
-/// Has the suite check a server of the project. Gives its exit code, and what it says.
-async fn check(folder: &Path, requirements: &str, known: &[&str]) -> (Option<i32>, String) {
-    let project = project();
+/// Has the suite check a server of a project. Gives its exit code, and what it says.
+async fn check(folder: &Path, requirements: &str, project: Project) -> (Option<i32>, String) {
     let builder = project.builder().workspace(project.path("")).state(project.path("state"));
     let builder = builder.approver(GrantAll).client_features(EveryClient).start_servers();
     let platform = builder.build().await.expect("it is built");
@@ -107,10 +113,8 @@ async fn check(folder: &Path, requirements: &str, known: &[&str]) -> (Option<i32
         };
         server.serve_http(listener, settings, stop).await
     });
-    // With a list of known failures warnings are failures as well.
-    let known: String = known.iter().map(|scenario| format!("\n  - {scenario}")).collect();
-    let known = if known.is_empty() { "server: []\n".into() } else { format!("server:{known}\n") };
-    project.write("known.yml", known);
+    // With a list of known failures, of which there are none, warnings are failures as well.
+    project.write("known.yml", "server: []\n");
     let mut suite = Command::new(newer_node(folder));
     suite.arg(npm_script(folder, "conformance")).args(["server", "--url", &url]);
     suite.args(["--requirements", requirements, "--expected-failures"]);
@@ -137,7 +141,7 @@ fn assert_extras(said: &str, extras: &[&str]) {
 }
 
 async fn the_conformance_suite_passes_in_the_legacy_era(folder: &Path) {
-    let (code, said) = check(folder, "2025-11-25", &[]).await;
+    let (code, said) = check(folder, "2025-11-25", project()).await;
     assert_eq!(code, Some(0), "{}", summary(&said));
     assert_extras(
         &said,
@@ -145,12 +149,8 @@ async fn the_conformance_suite_passes_in_the_legacy_era(folder: &Path) {
     );
 }
 
-/// What only a server of the newer era could ask for, whose questions are its bridge's so far: roots.
-const NEEDS_ROOTS: [&str; 2] =
-    ["input-required-result-basic-list-roots", "input-required-result-multiple-input-requests"];
-
 async fn the_conformance_suite_passes_in_the_modern_era(folder: &Path) {
-    let (code, said) = check(folder, "2026-07-28", &NEEDS_ROOTS).await;
+    let (code, said) = check(folder, "2026-07-28", project()).await;
     assert_eq!(code, Some(0), "{}", summary(&said));
     assert_extras(
         &said,
@@ -159,7 +159,8 @@ async fn the_conformance_suite_passes_in_the_modern_era(folder: &Path) {
 }
 
 async fn the_conformance_suite_notices_what_is_missing(folder: &Path) {
-    let (code, said) = check(folder, "2026-07-28", &[]).await;
+    let project = project_without(&["modern__test_input_required_result_list_roots"]);
+    let (code, said) = check(folder, "2026-07-28", project).await;
     assert_eq!(code, Some(1), "{}", summary(&said));
 }
 

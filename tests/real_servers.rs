@@ -124,7 +124,7 @@ struct Somebody {
 #[async_trait]
 impl ClientFeatures for Somebody {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: true, sampling: true }
+        Offers { forms: true, pages: true, sampling: true, roots: true }
     }
 
     async fn ask(&self, requester: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {

@@ -53,6 +53,7 @@ impl ClientFeatures for Client {
             forms: self.forms.is_some(),
             pages: self.pages.is_some(),
             sampling: self.model.is_some(),
+            roots: false,
         }
     }
 

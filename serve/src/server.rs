@@ -188,7 +188,7 @@ pub struct EveryClient;
 
 impl ClientFeatures for EveryClient {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: true, sampling: true }
+        Offers { forms: true, pages: true, sampling: true, roots: true }
     }
 
     fn remedy(&self, _: ClientFeature) -> String {

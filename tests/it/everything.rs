@@ -53,7 +53,7 @@ struct Client(Arc<Mutex<Vec<Value>>>);
 #[async_trait]
 impl ClientFeatures for Client {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: false, sampling: true }
+        Offers { forms: true, pages: false, sampling: true, roots: false }
     }
 
     async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {

@@ -16,6 +16,7 @@ use tenon_host::{Builder, Call, CallError, Caller, Config, HostEnvironment, Plat
 pub(crate) const DEMO_SERVER: &str = env!("CARGO_BIN_EXE_demo-server");
 
 /// The MCP server that has everything.
+pub(crate) const MODERN_SERVER: &str = env!("CARGO_BIN_EXE_modern-server");
 pub(crate) const EVERYTHING_SERVER: &str = env!("CARGO_BIN_EXE_everything-server");
 
 /// The MCP server that does not.

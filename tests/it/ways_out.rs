@@ -552,7 +552,7 @@ impl MemorySearch for Embedder {
 #[async_trait]
 impl ClientFeatures for Embedder {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: true, sampling: true }
+        Offers { forms: true, pages: true, sampling: true, roots: true }
     }
 
     async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {

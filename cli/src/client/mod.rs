@@ -153,7 +153,7 @@ impl ClientFeatures for Client {
         let samples = self.samples() && (!self.0.settings.sampling_asks || is_terminal());
         // Nobody who prepares answers to forms has seen which page would be opened.
         let pages = self.0.answers.is_none() && is_terminal();
-        Offers { forms: answers, pages, sampling: samples }
+        Offers { forms: answers, pages, sampling: samples, roots: false }
     }
 
     fn remedy(&self, missing: ClientFeature) -> String {

@@ -22,6 +22,8 @@ pub(crate) struct Configuration {
     forms: bool,
     pages: bool,
     sampling: bool,
+    /// Whether clients name their roots, where there are none here.
+    client_roots: bool,
     roots: Vec<Root>,
     log_level: Option<String>,
     /// How long the server may be silent before it is asked whether it lives, in milliseconds.
@@ -42,6 +44,7 @@ impl Default for Configuration {
             forms: false,
             pages: false,
             sampling: false,
+            client_roots: false,
             roots: Vec::new(),
             log_level: None,
             ping_ms: None,
@@ -82,7 +85,12 @@ impl Configuration {
                 MODERN => Era::Modern,
                 _ => Era::Legacy,
             }),
-            features: Features { forms: self.forms, pages: self.pages, sampling: self.sampling },
+            features: Features {
+                forms: self.forms,
+                pages: self.pages,
+                sampling: self.sampling,
+                roots: self.client_roots,
+            },
             roots: self.roots.clone(),
             log_level: self.log_level.clone(),
             ping: self.ping_ms,

@@ -15,11 +15,11 @@ use std::pin::pin;
 use std::task::Poll;
 
 use mcp_client::{
-    Action, AskId, AskKind, Client, EmptyLists, HeaderArgument, LogLevel, OperationId, Outcome,
-    Server, ServerCapabilities,
+    Action, AskId, AskKind, Client, EmptyLists, Features, HeaderArgument, LogLevel, OperationId,
+    Outcome, Server, ServerCapabilities,
 };
 
-use crate::bindings::tenon::bridge::mcp_server;
+use crate::bindings::tenon::bridge::mcp_server::{self, ClientFeature};
 use crate::bindings::tenon::plugin::log::{self, Level};
 use crate::bindings::tenon::plugin::notify;
 use crate::bindings::tenon::plugin::types::{Error, ErrorCode};
@@ -428,6 +428,18 @@ async fn put_to_host(request: ServerRequest) {
         });
         state.client.answer(ask, answer, now);
     });
+}
+
+/// What the client of the call can be asked for that this task works on.
+pub(crate) fn client_features() -> Features {
+    let offered = mcp_server::client_features();
+    let has = |feature| offered.contains(feature);
+    Features {
+        forms: has(ClientFeature::FORMS),
+        pages: has(ClientFeature::PAGES),
+        sampling: has(ClientFeature::SAMPLING),
+        roots: has(ClientFeature::ROOTS),
+    }
 }
 
 /// Runs an operation to its end, on behalf of a call of the host if there is one.

@@ -296,6 +296,7 @@ async fn lists_any(method: &'static str, member: &str) -> bool {
         timeout,
         progress: false,
         task: false,
+        features: None,
     };
     match connection::run(None, |client, now| client.request(request, now)).await {
         Ok(Outcome::Result(page)) => convert::has_items(page.get(), member),
@@ -393,7 +394,8 @@ async fn ask(
     let timeout = context.time_left.map(|time_left| time_left.saturating_add(TIMEOUT_SLACK_MILLIS));
     let meta = meta(context);
     let ServerQuery { method, params, subject } = asked;
-    let request = Request { method, params, meta, subject, timeout, progress, task };
+    let features = Some(connection::client_features());
+    let request = Request { method, params, meta, subject, timeout, progress, task, features };
     let call_id = Some(&*context.call_id);
     match connection::run(call_id, |client, now| client.request(request, now)).await? {
         Outcome::Result(payload) => Ok(payload),

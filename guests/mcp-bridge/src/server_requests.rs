@@ -1,11 +1,12 @@
-//! What the server asks its client for, put to the host through the contract: `elicitation/create` to `user`, and
-//! `sampling/createMessage` to `inference`. See the [specification](https://modelcontextprotocol.io/specification).
+//! What the server asks its client for, put to the host through the contract: `elicitation/create` to `user`,
+//! `sampling/createMessage` to `inference`, and `roots/list` to `mcp-server`. See the [specification](https://modelcontextprotocol.io/specification).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcp_client::AskKind;
 use serde_json::{Value, json};
 
+use crate::bindings::tenon::bridge::mcp_server::{self, Root};
 use crate::bindings::tenon::plugin::model::{
     Completion, CompletionRequest, Message, ModelTool, Part, Role, SamplingOptions, StopReason,
     ToolCall, ToolCallResult, ToolChoice,
@@ -26,6 +27,7 @@ pub(crate) async fn answer(kind: AskKind, params: &str) -> Result<String, Error>
             let completion = inference::complete(completion_request(params)?).await?;
             Ok(sampling_result(completion).to_string())
         }
+        AskKind::Roots => Ok(roots_result(mcp_server::list_roots().await?)),
     }
 }
 
@@ -65,6 +67,20 @@ async fn elicit(params: &str) -> Result<String, Error> {
         }
     };
     Ok(answer.to_string())
+}
+
+/// The client's roots in the form of the protocol.
+fn roots_result(roots: Vec<Root>) -> String {
+    let root = |Root { uri, name, extra }: Root| {
+        let extra = extra.and_then(|extra| serde_json::from_str::<Value>(&extra).ok());
+        let mut root = extra.filter(Value::is_object).unwrap_or_else(|| json!({}));
+        root["uri"] = uri.into();
+        if let Some(name) = name {
+            root["name"] = name.into();
+        }
+        root
+    };
+    json!({ "roots": roots.into_iter().map(root).collect::<Vec<_>>() }).to_string()
 }
 
 fn completion_request(params: &str) -> Result<CompletionRequest, Error> {

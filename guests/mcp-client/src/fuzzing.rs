@@ -51,7 +51,7 @@ fn settings(words: &str) -> Settings {
         timeout: 1_000,
         protocol,
         era: has("was-modern").then_some(Era::Modern),
-        features: Features { forms: all, pages: all, sampling: all },
+        features: Features { forms: all, pages: all, sampling: all, roots: all },
         roots: all.then(|| Root { uri: "file:///a".into(), name: None }).into_iter().collect(),
         log_level: has("log").then(|| "info".into()),
         ping: has("ping").then_some(5_000),
@@ -113,6 +113,7 @@ impl Driver {
             timeout: task.then_some(500),
             progress: true,
             task,
+            features: None,
         };
         let operation = self.client.request(request, self.now);
         self.began(operation);

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use crate::MODERN;
 use crate::json::Members;
 
+/// The member of `_meta` in which requests of the newer era declare what their client can do.
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
 /// The extension by which a server answers a call with a task.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -67,6 +70,9 @@ pub struct Features {
     pub pages: bool,
     /// To have a model answer.
     pub sampling: bool,
+    /// To name the client's roots, where [`Settings::roots`] has none. Only servers of the newer era can ask for them, in
+    /// a request of whose client they are.
+    pub roots: bool,
 }
 
 /// A folder that a server is told to work in.
@@ -80,8 +86,12 @@ pub struct Root {
 impl Settings {
     /// What is declared to the server.
     pub(crate) fn capabilities(&self) -> Value {
+        Self::declared(self.features, !self.roots.is_empty())
+    }
+
+    fn declared(features: Features, roots: bool) -> Value {
         let mut capabilities = json!({});
-        let Features { forms, pages, sampling } = self.features;
+        let Features { forms, pages, sampling, .. } = features;
         if forms || pages {
             let mut modes = json!({});
             for (mode, has) in [("form", forms), ("url", pages)] {
@@ -94,7 +104,7 @@ impl Settings {
         if sampling {
             capabilities["sampling"] = json!({});
         }
-        if !self.roots.is_empty() {
+        if roots {
             capabilities["roots"] = json!({});
         }
         capabilities
@@ -105,13 +115,17 @@ impl Settings {
         json!({ "name": self.name, "version": self.version })
     }
 
-    /// What every request of the newer era carries in its `_meta`.
-    pub(crate) fn modern_meta(&self) -> Members {
-        let mut capabilities = self.capabilities();
+    /// What is declared in a request of the newer era, in its `_meta`, where the server may ask for these.
+    pub(crate) fn modern_capabilities(&self, features: Features) -> Value {
+        let mut capabilities = Self::declared(features, features.roots || !self.roots.is_empty());
         capabilities["extensions"] = json!({ TASKS: {} });
+        capabilities
+    }
+
+    /// What every request of the newer era carries in its `_meta` besides what it declares.
+    pub(crate) fn modern_meta(&self) -> Members {
         let meta = Members::new()
             .with("io.modelcontextprotocol/protocolVersion", MODERN)
-            .with("io.modelcontextprotocol/clientCapabilities", capabilities)
             .with("io.modelcontextprotocol/clientInfo", self.info());
         match &self.log_level {
             Some(level) => meta.with("io.modelcontextprotocol/logLevel", &**level),

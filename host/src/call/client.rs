@@ -6,7 +6,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use tenon_types::{
-    Completion, CompletionRequest, Error, FormAnswer, FormRequest, LogLevel, UrlAnswer, UrlRequest,
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, LogLevel, Root, UrlAnswer,
+    UrlRequest,
 };
 
 /// Answers what plugins and MCP servers ask of the user and of the default model. They can ask only for the features
@@ -61,6 +62,16 @@ pub trait ClientFeatures: Send + Sync + 'static {
         let _ = (requester, request);
         Err(Error::denied("this host has no default model"))
     }
+
+    /// Names the folders that the user works with, to an MCP server whose entry names none. The default refuses.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if there are none to name.
+    async fn roots(&self, requester: &Requester) -> Result<Vec<Root>, Error> {
+        let _ = requester;
+        Err(Error::denied("this host names no folders"))
+    }
 }
 
 /// A feature that a [`ClientFeatures`] can offer.
@@ -73,6 +84,8 @@ pub enum ClientFeature {
     Pages,
     /// A model can answer.
     Sampling,
+    /// The folders that the user works with can be named.
+    Roots,
 }
 
 /// The features that a [`ClientFeatures`] declares.
@@ -84,6 +97,8 @@ pub struct Offers {
     pub pages: bool,
     /// A model can answer.
     pub sampling: bool,
+    /// The folders that the user works with can be named. Servers of the revision 2026-07-28 can ask for them in a call.
+    pub roots: bool,
 }
 
 /// Who asks the user or a model: a plugin, or its MCP server, and on whose behalf.

@@ -133,6 +133,7 @@ pub(super) fn not_offered(features: &dyn ClientFeatures, missing: ClientFeature)
         ClientFeature::Forms => "this host has no user who fills in forms",
         ClientFeature::Pages => "this host has no user who opens pages",
         ClientFeature::Sampling => "this host has no default model",
+        ClientFeature::Roots => "this host names no folders",
     };
     Error::denied(format!("{problem}; {}", features.remedy(missing)))
 }

@@ -1,13 +1,20 @@
-//! `mcp-server`: what a bridge tells of its MCP server.
+//! `mcp-server`: what a bridge tells of its MCP server, and asks for it that no other plugin can ask.
 
+use serde_json::Value;
 use std::sync::Arc;
 use tenon_types::text::cut;
-use wasmtime::component::Linker;
+use tenon_types::{Error, Root};
+use wasmtime::component::{Accessor, Linker};
 
+use super::granted::{GrantedCapabilities, apart, not_offered};
 use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::served::Request;
+use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
-use crate::capability::bindings::mcp_server;
+use crate::capability::bindings::convert::Convert;
+use crate::capability::bindings::{mcp_server, types};
 use crate::capability::server::Supervisor;
+use crate::capability::services::{ClientFeature, Offers};
 
 pub(crate) struct McpServerCapability;
 
@@ -79,5 +86,48 @@ impl mcp_server::Host for View<'_, McpServerCapability> {
             server.left_out(problem.map(|problem| cut(&problem, MAX_PROBLEM_LENGTH).into()));
         }
         Ok(())
+    }
+
+    fn client_features(&mut self) -> wasmtime::Result<mcp_server::ClientFeature> {
+        use mcp_server::ClientFeature as Feature;
+        let features = self.calls.request().features(self.calls.granted());
+        let Offers { forms, pages, sampling, roots } = features.offers();
+        let offered = [
+            (forms, Feature::FORMS),
+            (pages, Feature::PAGES),
+            (sampling, Feature::SAMPLING),
+            (roots, Feature::ROOTS),
+        ];
+        let offered = offered.into_iter().filter(|(is_offered, _)| *is_offered);
+        Ok(offered.fold(Feature::empty(), |all, (_, feature)| all | feature))
+    }
+}
+
+/// Asks the client of a call for its roots.
+async fn roots(granted: Arc<GrantedCapabilities>, request: Request) -> Result<Vec<Root>, Error> {
+    let features = request.features(&granted);
+    if !features.offers().roots {
+        return Err(not_offered(&*features, ClientFeature::Roots));
+    }
+    let _pause = PauseGuard::of(request.calls);
+    features.roots(&request.requester).await
+}
+
+impl<T: 'static> mcp_server::HostWithStore<T> for InView<McpServerCapability> {
+    async fn list_roots(
+        accessor: &Accessor<T, Self>,
+    ) -> wasmtime::Result<Result<Vec<mcp_server::Root>, types::Error>> {
+        let asked = accessor.with(|mut access| {
+            let view = access.get();
+            roots(view.calls.granted().clone(), view.calls.request())
+        });
+        let roots = apart(asked).await.map(|roots| {
+            let root = |Root { uri, name, extra }| {
+                let extra = (!extra.is_empty()).then(|| Value::Object(extra).to_string());
+                mcp_server::Root { uri, name, extra }
+            };
+            roots.into_iter().map(root).collect::<Vec<_>>()
+        });
+        Ok(roots.map_err(Convert::convert))
     }
 }

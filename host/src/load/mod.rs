@@ -332,6 +332,7 @@ impl Loader {
         settings.insert("forms".into(), json!(offers.forms));
         settings.insert("pages".into(), json!(offers.pages));
         settings.insert("sampling".into(), json!(offers.sampling));
+        settings.insert("client_roots".into(), json!(offers.roots));
         if let Some(revision) = listing.and_then(ListingCache::revision) {
             settings.insert("revision".into(), json!(revision));
         }

@@ -49,6 +49,17 @@ impl FormAnswer {
     }
 }
 
+/// A folder or file that a client's user works with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Root {
+    /// Where it is.
+    pub uri: String,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Members of the MCP form without a name here.
+    pub extra: Map<String, Value>,
+}
+
 /// A page that the user is to open. The plugin controls all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UrlRequest {

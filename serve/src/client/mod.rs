@@ -8,6 +8,7 @@
 mod answers;
 mod form;
 mod outlet;
+mod roots;
 mod sampling;
 
 use async_trait::async_trait;
@@ -17,7 +18,8 @@ use tenon_host::services::{
     CallClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress, Requester,
 };
 use tenon_host::types::{
-    Completion, CompletionRequest, Error, FormAnswer, FormRequest, LogLevel, UrlAnswer, UrlRequest,
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, LogLevel, Root, UrlAnswer,
+    UrlRequest,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -231,6 +233,7 @@ impl ClientFeatures for RequestClient {
         lock(&self.state).missing = Some(missing);
         let capability = match missing {
             ClientFeature::Sampling => "`sampling`",
+            ClientFeature::Roots => "`roots`",
             ClientFeature::Pages => "`elicitation` with the mode `url`",
             _ => "`elicitation`",
         };
@@ -259,6 +262,10 @@ impl ClientFeatures for RequestClient {
         }
         let params = sampling::params(&request)?;
         self.put("sampling/createMessage", params, sampling::read_answer).await
+    }
+
+    async fn roots(&self, _: &Requester) -> Result<Vec<Root>, Error> {
+        self.put("roots/list", json!({}), roots::read_answer).await
     }
 }
 

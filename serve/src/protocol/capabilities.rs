@@ -15,6 +15,8 @@ pub(crate) struct ClientCapabilities {
     pub(crate) sampling: bool,
     /// The model may call tools meanwhile.
     pub(crate) sampling_tools: bool,
+    /// It names its roots.
+    pub(crate) roots: bool,
 }
 
 impl ClientCapabilities {
@@ -27,11 +29,12 @@ impl ClientCapabilities {
             pages: has("url"),
             sampling: json.get("sampling").is_some_and(Value::is_object),
             sampling_tools: json.pointer("/sampling/tools").is_some_and(Value::is_object),
+            roots: json.get("roots").is_some_and(Value::is_object),
         }
     }
 
     pub(crate) fn offers(self) -> Offers {
-        Offers { forms: self.forms, pages: self.pages, sampling: self.sampling }
+        Offers { forms: self.forms, pages: self.pages, sampling: self.sampling, roots: self.roots }
     }
 }
 
@@ -39,6 +42,7 @@ impl ClientCapabilities {
 pub(crate) fn declaration(feature: ClientFeature) -> Value {
     match feature {
         ClientFeature::Sampling => json!({ "sampling": {} }),
+        ClientFeature::Roots => json!({ "roots": {} }),
         ClientFeature::Pages => json!({ "elicitation": { "url": {} } }),
         _ => json!({ "elicitation": { "form": {} } }),
     }

@@ -31,7 +31,7 @@ struct Somebody {
 #[async_trait]
 impl ClientFeatures for Somebody {
     fn offers(&self) -> Offers {
-        Offers { forms: true, pages: self.opens_pages, sampling: true }
+        Offers { forms: true, pages: self.opens_pages, sampling: true, roots: false }
     }
 
     async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{initialize, legacy, meta, modern, project, server, server_with, text};
-use crate::support::{DEMO_SERVER, Project};
+use crate::support::{DEMO_SERVER, MODERN_SERVER, Project};
 
 /// A client, and the server that it talks to.
 struct Client {
@@ -486,4 +486,54 @@ async fn names_begin_with_their_plugins_unless_that_is_not_wanted() {
     assert_eq!(names(true, None).await, ["a__echo", "b__echo", "public"]);
     assert_eq!(names(false, None).await, ["echo", "public"]);
     assert_eq!(names(true, Some("b__*")).await, ["b__echo", "private"]);
+}
+
+#[tokio::test]
+async fn a_modern_server_may_ask_what_each_client_can_answer() {
+    let config = format!("plugins.mcp = [{{ name = \"modern\", command = {MODERN_SERVER:?} }}]");
+    let project = Project::new(&config);
+    let (server, _) = server(&project).await;
+    let mut client = Client::of(project, server);
+    let call = |id: u64, name: &str, capabilities: Value| {
+        let params = json!({ "name": name, "_meta": meta(capabilities) });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let all = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    for (capabilities, declared) in [
+        (json!({}), ""),
+        (json!({ "elicitation": { "form": {} } }), "elicitation"),
+        (json!({ "roots": {} }), "roots"),
+        (all, "elicitation roots sampling"),
+    ] {
+        let answer = client.ask(call(1, "declared", capabilities)).await;
+        assert_eq!(text(&answer), declared);
+    }
+    let tool = "test_input_required_result_list_roots";
+    let first = call(2, tool, json!({ "roots": {} }));
+    let asked = client.ask(first.clone()).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let questions = asked["result"]["inputRequests"].as_object().unwrap();
+    let (key, question) = questions.iter().next().unwrap();
+    assert_eq!(question["method"], "roots/list");
+    let roots = json!([{ "uri": "file:///home/ada", "name": "home", "more": 1 }]);
+    let mut again = first;
+    again["id"] = json!(3);
+    again["params"]["inputResponses"] = json!({ key: { "roots": roots } });
+    again["params"]["requestState"] = asked["result"]["requestState"].clone();
+    let answer = client.ask(again).await;
+    let named: Value = serde_json::from_str(text(&answer)).unwrap();
+    assert_eq!(named, roots);
+    // Whoever has not declared roots is told what is missing.
+    let error = client.ask(call(4, tool, json!({}))).await;
+    assert_eq!(error["error"]["code"], -32021, "{error}");
+    // A legacy client answers a request in the middle of its call.
+    client.ask(initialize(5, json!({ "roots": { "listChanged": true } }))).await;
+    client.send(legacy(6, "tools/call", json!({ "name": tool }))).await;
+    let question = client.hear("roots/list").await;
+    client
+        .send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }))
+        .await;
+    let (_, answer) = client.told(6).await;
+    assert_eq!(serde_json::from_str::<Value>(text(&answer)).unwrap(), roots);
+    client.end().await;
 }

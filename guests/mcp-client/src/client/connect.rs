@@ -130,8 +130,8 @@ impl Client {
                     Some(_) => self.now + deadline.saturating_sub(self.now) / PROBE_PART,
                     None => deadline,
                 };
-                let line =
-                    self.line("server/discover", &Members::new(), &[&self.modern_meta], false);
+                let ours = [&self.modern_meta, &self.modern_capabilities];
+                let line = self.line("server/discover", &Members::new(), &ours, false);
                 self.send(operation, "server/discover", line, deadline, Purpose::Discover);
             }
         }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::json::{Json, Members};
 use crate::message::{Answer, Incoming, JsonSlice, OversizedMessage, RpcError, beginning, read};
-use crate::settings::{Era, Settings};
+use crate::settings::{CLIENT_CAPABILITIES, Era, Features, Settings};
 use crate::{Server, ServerCapabilities};
 use connect::Handshake;
 use listing::PartialList;
@@ -72,6 +72,8 @@ pub enum AskKind {
     Elicitation,
     /// A model's answer: `sampling/createMessage`.
     Sampling,
+    /// The client's roots: `roots/list`.
+    Roots,
 }
 
 /// How much a log message matters.
@@ -130,6 +132,9 @@ pub struct Request<'a> {
     pub progress: bool,
     /// Whether the server does it as a task, which it is asked about later.
     pub task: bool,
+    /// What the server may ask for meanwhile, of those that are in the settings. Only servers of the newer era are told
+    /// with each request.
+    pub features: Option<Features>,
 }
 
 /// The state machine; see the crate.
@@ -150,6 +155,8 @@ pub struct Client {
     actions: VecDeque<Action>,
     /// What every request of the newer era says of the client.
     modern_meta: Members,
+    /// What such a request declares that says nothing else.
+    modern_capabilities: Members,
     /// What the server asked and was not answered.
     asked: BTreeMap<AskId, PendingServerRequest>,
     asks: u64,
@@ -256,6 +263,8 @@ impl Client {
     pub fn new(settings: Settings) -> Self {
         Self {
             modern_meta: settings.modern_meta(),
+            modern_capabilities: Members::new()
+                .with(CLIENT_CAPABILITIES, settings.modern_capabilities(settings.features)),
             settings,
             state: State::Disconnected,
             now: 0,
@@ -320,7 +329,8 @@ impl Client {
     pub fn request(&mut self, request: Request<'_>, now: u64) -> OperationId {
         self.now = now;
         let operation = self.operation();
-        let Request { method, mut params, meta, subject, timeout, progress, task } = request;
+        let Request { method, mut params, mut meta, subject, timeout, progress, task, features } =
+            request;
         let era = match &self.state {
             State::Connected(server) => server.era,
             State::Disconnected | State::Connecting(_) => {
@@ -328,6 +338,10 @@ impl Client {
                 return operation;
             }
         };
+        if let (Era::Modern, Some(features)) = (era, features) {
+            let declared = self.settings.modern_capabilities(features);
+            meta.push(CLIENT_CAPABILITIES, Json::from(&declared));
+        }
         let deadline = now.saturating_add(timeout.unwrap_or(self.settings.timeout));
         let purpose = match era {
             Era::Legacy if task => Purpose::BeginTask,

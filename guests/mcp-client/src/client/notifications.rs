@@ -214,6 +214,7 @@ impl Client {
             timeout: None,
             progress: false,
             task: false,
+            features: None,
         };
         self.request(request, now)
     }

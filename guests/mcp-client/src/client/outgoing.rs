@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Action, Client, InFlight, OperationId, Purpose};
 use crate::json::{Json, Members};
-use crate::settings::Era;
+use crate::settings::{CLIENT_CAPABILITIES, Era};
 
 impl Client {
     /// Sends a request of the era that the connection has, with what its `_meta` is to say.
@@ -21,7 +21,13 @@ impl Client {
         purpose: Purpose,
     ) {
         let line = match self.era() {
-            Some(Era::Modern) => self.line(method, params, &[&self.modern_meta, meta], progress),
+            Some(Era::Modern) if meta.iter().any(|(name, _)| name == CLIENT_CAPABILITIES) => {
+                self.line(method, params, &[&self.modern_meta, meta], progress)
+            }
+            Some(Era::Modern) => {
+                let ours = [&self.modern_meta, &self.modern_capabilities, meta];
+                self.line(method, params, &ours, progress)
+            }
             Some(Era::Legacy) | None => self.line(method, params, &[meta], progress),
         };
         self.send(operation, method, line, deadline, purpose);
@@ -90,10 +96,9 @@ impl Client {
     pub(super) fn cancelled(&mut self, id: u64, reason: &str) {
         let members = Members::new().with("requestId", id).with("reason", reason);
         let ours = match self.era() {
-            Some(Era::Modern) => std::slice::from_ref(&self.modern_meta),
-            Some(Era::Legacy) | None => &[],
+            Some(Era::Modern) => vec![&self.modern_meta, &self.modern_capabilities],
+            Some(Era::Legacy) | None => Vec::new(),
         };
-        let ours: Vec<&Members> = ours.iter().collect();
         let meta = Meta { members: &ours, progress_token: None };
         let params = Params { members: &members, meta };
         let method = "notifications/cancelled";

@@ -115,6 +115,9 @@ impl Client {
             "roots/list" if !self.settings.roots.is_empty() => {
                 ServerRequestHandling::Answer(Json::from(&self.settings.roots()))
             }
+            "roots/list" if features.roots && self.era() == Some(Era::Modern) => {
+                ServerRequestHandling::Ask(AskKind::Roots)
+            }
             // Whoever asks though it was told not to, learns that there is nobody to ask.
             "elicitation/create" if !features.forms && !features.pages => {
                 ServerRequestHandling::Answer(Json::from(&json!({ "action": "cancel" })))

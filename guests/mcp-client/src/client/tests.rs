@@ -70,7 +70,16 @@ fn plain(client: &mut Client, now: u64) -> OperationId {
 /// A request without anything in it.
 fn of(method: &'static str) -> Request<'static> {
     let (params, meta) = (Members::new(), Members::new());
-    Request { method, params, meta, subject: None, timeout: None, progress: false, task: false }
+    Request {
+        method,
+        params,
+        meta,
+        subject: None,
+        timeout: None,
+        progress: false,
+        task: false,
+        features: None,
+    }
 }
 
 // MCP.md: B2

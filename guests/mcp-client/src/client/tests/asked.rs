@@ -17,7 +17,7 @@ fn a_ping_is_answered_and_other_requests_are_declined() {
     assert_eq!(sent.len(), 2);
 }
 
-const ALL: Features = Features { forms: true, pages: true, sampling: true };
+const ALL: Features = Features { forms: true, pages: true, sampling: true, roots: false };
 
 /// A client of a server of the older era, which has all that can be asked for.
 fn legacy(features: Features) -> Client {
@@ -169,6 +169,7 @@ fn a_call_that_needs_input_is_sent_again_with_it() {
         let answer = match kind {
             AskKind::Elicitation => json!({"action": "accept", "content": {"name": "n"}}),
             AskKind::Sampling => json!({"role": "assistant"}),
+            AskKind::Roots => unreachable!("nobody asks for roots here"),
         };
         client.answer(ask, Ok(answer.to_string()), 0);
     }
@@ -330,4 +331,46 @@ fn no_request_runs_out_of_time_while_somebody_is_asked() {
     assert_eq!(client.deadline(), Some(10_110));
     client.tick(10_110);
     assert!(actions(&mut client).contains(&Action::Finish(call, Err(Error::Timeout))));
+}
+
+#[test]
+fn a_modern_server_learns_with_each_request_what_it_may_ask_for() {
+    let mut client = modern(Features { roots: true, ..ALL });
+    for (features, declared) in [
+        (None, json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})),
+        (Some(Features::default()), json!({})),
+        (Some(Features { roots: true, ..Features::default() }), json!({"roots": {}})),
+    ] {
+        client.request(Request { features, ..of("tools/call") }, 0);
+        let sent = written(&mut client).remove(0);
+        let mut found = sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
+        found.as_object_mut().unwrap().remove("extensions");
+        assert_eq!(found, declared);
+    }
+}
+
+#[test]
+fn a_modern_server_asks_for_the_roots_of_a_client() {
+    let ask = json!({"roots": {"method": "roots/list", "params": {}}});
+    let features = Features { roots: true, ..Features::default() };
+    let mut client = modern(features);
+    call(&mut client);
+    let id = written(&mut client).remove(0)["id"].as_u64().unwrap();
+    receive(&mut client, needs(id, ask.clone(), None));
+    let (question, kind, _) = asks(&mut client).remove(0);
+    assert_eq!(kind, AskKind::Roots);
+    client.answer(question, Ok(json!({"roots": []}).to_string()), 0);
+    let again = written(&mut client).remove(0);
+    assert_eq!(again["params"]["inputResponses"]["roots"], json!({"roots": []}));
+    // What its entry names goes before.
+    let roots = vec![Root { uri: "file:///a".into(), name: None }];
+    let mut client = modern_with(Settings { features, roots, ..Settings::default() });
+    client.connect(0, 100);
+    receive(&mut client, discovered(1));
+    actions(&mut client);
+    call(&mut client);
+    let id = written(&mut client).remove(0)["id"].as_u64().unwrap();
+    receive(&mut client, needs(id, ask, None));
+    let again = written(&mut client).remove(0);
+    assert_eq!(again["params"]["inputResponses"]["roots"]["roots"][0]["uri"], "file:///a");
 }

@@ -472,7 +472,7 @@ fn what_is_declared_is_what_there_is() {
         written(&mut client)[0]["params"]["capabilities"].clone()
     };
     assert_eq!(declared(Settings::default()), json!({}));
-    let features = Features { forms: true, pages: true, sampling: true };
+    let features = Features { forms: true, pages: true, sampling: true, roots: false };
     let roots = vec![Root { uri: "file:///a".into(), name: None }];
     assert_eq!(
         declared(Settings { features, roots, ..Settings::default() }),

@@ -4,7 +4,7 @@ use super::asked::modern;
 use super::*;
 use crate::Features;
 
-const ALL: Features = Features { forms: true, pages: true, sampling: true };
+const ALL: Features = Features { forms: true, pages: true, sampling: true, roots: false };
 
 /// A call that became the task `x`, to be asked about after 200 milliseconds.
 fn made(features: Features) -> (Client, OperationId) {
