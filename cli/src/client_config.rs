@@ -62,7 +62,7 @@ impl McpClient {
             Connection::Http { url, token } => {
                 let mut entry = match self {
                     Self::ClaudeDesktop => {
-                        return Err("Claude Desktop starts servers by its file, and has others added in its settings".into());
+                        return Err("Claude Desktop starts servers by its file, and has others added in its settings: leave out `--http`".into());
                     }
                     Self::Gemini => json!({ "httpUrl": url }),
                     Self::Cursor => json!({ "url": url }),

@@ -83,8 +83,17 @@ pub(crate) struct FoundPlugins {
 
 /// Checks that the configurations can be read.
 pub(crate) fn check_configs(common: &Common) -> Result<(), Error> {
-    let (_, errors) = discover_trusted(&mut sources(common)?);
-    errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+    configs(common).map(drop)
+}
+
+/// The configurations, as they are read.
+pub(crate) fn configs(common: &Common) -> Result<Vec<Config>, Error> {
+    let mut sources = sources(common)?;
+    let (_, errors) = discover_trusted(&mut sources);
+    match errors.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(sources.configs),
+    }
 }
 
 pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {

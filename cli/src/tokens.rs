@@ -1,9 +1,9 @@
 //! Named tokens of MCP clients, in a file that only this user can read and write. It has their digests only.
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tenon_config::json_file::{JsonStore, StoreError};
 use tenon_host::HostEnvironment;
 use tenon_serve::{HttpToken, TokenGrant, TokenStore};
@@ -27,7 +27,7 @@ pub(crate) struct NamedToken {
     /// The only profile that it is good for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
-    /// The only tools that it is good for, as patterns.
+    /// The only tools that it is good for, as patterns of their full names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tools: Option<Vec<String>>,
     /// When it was made, after RFC 3339.
@@ -96,8 +96,32 @@ impl TokenFile {
     }
 }
 
-/// When a file was written, and how long it is.
-type FileVersion = Option<(SystemTime, u64)>;
+/// When a file was written, how long it is, and what else may have changed of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileVersion {
+    written: SystemTime,
+    bytes: u64,
+    /// Of the file itself and who may write to it: its number, when that changed, and its mode.
+    #[cfg(unix)]
+    identity: (u64, i64, i64, u32),
+}
+
+impl FileVersion {
+    fn of(path: &Path) -> Option<Self> {
+        let about = path.metadata().ok()?;
+        #[cfg(unix)]
+        let identity = {
+            use std::os::unix::fs::MetadataExt;
+            (about.ino(), about.ctime(), about.ctime_nsec(), about.mode())
+        };
+        Some(Self {
+            written: about.modified().ok()?,
+            bytes: about.len(),
+            #[cfg(unix)]
+            identity,
+        })
+    }
+}
 
 /// The tokens of a server: its user's own, which is good for all, and the named ones. The file is read again when it has
 /// changed, so that a token ends when it is revoked.
@@ -105,21 +129,13 @@ type FileVersion = Option<(SystemTime, u64)>;
 pub(crate) struct ServerTokens {
     own: HttpToken,
     file: TokenFile,
-    read: Mutex<(FileVersion, Vec<NamedToken>)>,
+    /// What was read last, and of what; nothing where it could not be read.
+    read: Mutex<Option<(FileVersion, Vec<NamedToken>)>>,
 }
 
 impl ServerTokens {
     pub(crate) fn new(own: HttpToken, file: TokenFile) -> Self {
         Self { own, file, read: Mutex::default() }
-    }
-
-    fn version(&self) -> FileVersion {
-        let about = self.path().metadata().ok()?;
-        Some((about.modified().ok()?, about.len()))
-    }
-
-    fn path(&self) -> PathBuf {
-        self.file.0.path().to_path_buf()
     }
 }
 
@@ -129,27 +145,30 @@ impl TokenStore for ServerTokens {
             return Some(TokenGrant::default());
         }
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let version = self.version();
+        let version = FileVersion::of(self.file.0.path());
         // Two changes may leave the same time, so what has just changed is read again.
-        let is_settled =
-            |(time, _): (SystemTime, u64)| time.elapsed().is_ok_and(|age| age.as_secs() >= 2);
-        if read.0 != version || !version.is_some_and(is_settled) {
-            let tokens = self.file.read().unwrap_or_else(|error| {
-                tracing::warn!("no named token is good: {error}");
-                Vec::new()
-            });
-            *read = (version, tokens);
+        let is_settled = |version: &FileVersion| {
+            version.written.elapsed().is_ok_and(|age| age >= Duration::from_secs(2))
+        };
+        let is_read = version
+            .filter(is_settled)
+            .is_some_and(|version| read.as_ref().is_some_and(|(known, _)| *known == version));
+        if !is_read {
+            *read = match self.file.read() {
+                Ok(tokens) => version.map(|version| (version, tokens)),
+                Err(error) => {
+                    tracing::warn!("no named token is good: {error}");
+                    None
+                }
+            };
         }
+        let (_, tokens) = read.as_ref()?;
         let now = SystemTime::now();
-        let named = read.1.iter().find(|named| {
+        let named = tokens.iter().find(|named| {
             HttpToken::from_sha256(&named.sha256).is_some_and(|known| known == *token)
         });
         let named = named.filter(|named| !named.is_expired(now))?;
-        Some(TokenGrant {
-            name: named.name.clone(),
-            profile: named.profile.clone(),
-            tools: named.tools.clone(),
-        })
+        Some(TokenGrant { profile: named.profile.clone(), tools: named.tools.clone() })
     }
 }
 

@@ -146,7 +146,9 @@ fn is_of_lists(event: &Event) -> bool {
 fn log(event: &Event) {
     match event {
         Event::Reloaded { plugin, change: PluginChange::Removed } => {
-            tracing::info!("plugin \"{plugin}\" is unloaded");
+            tracing::warn!(
+                "plugin \"{plugin}\" is unloaded: it is gone, disabled, or not trusted any more"
+            );
         }
         Event::Reloaded { plugin, .. } => tracing::info!("plugin \"{plugin}\" is loaded anew"),
         Event::NotReloaded { plugin: Some(plugin), problem } => {

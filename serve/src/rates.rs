@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::lock;
-use crate::offer::Profile;
+use crate::offer::Peer;
 
 /// A client and a tool.
 type Key = (Arc<str>, String);
@@ -40,12 +40,10 @@ impl CallRates {
     /// # Errors
     ///
     /// How long the client has to wait.
-    pub(crate) fn count(
-        &self,
-        profile: &Profile,
-        principal: &Arc<str>,
-        tool: &str,
-    ) -> Result<(), Duration> {
+    pub(crate) fn count(&self, peer: &Peer, tool: &str) -> Result<(), Duration> {
+        let Peer { principal, is_known, profile } = peer;
+        // Where nobody is asked for a token, all are one client.
+        let principal = if *is_known { principal.clone() } else { "".into() };
         let Some(calls) = profile.calls_per_minute else { return Ok(()) };
         let limiter = {
             let mut limiters = lock(&self.0);
@@ -56,7 +54,7 @@ impl CallRates {
         if limiter.len() > MAX_IDLE_BUCKETS {
             limiter.retain_recent();
         }
-        let counted = limiter.check_key(&(principal.clone(), tool.to_string()));
+        let counted = limiter.check_key(&(principal, tool.to_string()));
         counted.map_err(|early| early.wait_time_from(RuntimeClock.now()))
     }
 }
@@ -64,26 +62,33 @@ impl CallRates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offer::Profile;
     use std::num::NonZeroU32;
 
     #[tokio::test(start_paused = true)]
     async fn each_client_has_its_calls_of_each_tool() {
         let rates = CallRates::default();
         let profile = Profile { calls_per_minute: NonZeroU32::new(2), ..Profile::default() };
-        let (ada, bob): (Arc<str>, Arc<str>) = ("ada".into(), "bob".into());
-        let check = |principal, tool: &str, expected: Result<(), u64>| {
-            let counted = rates.count(&profile, principal, tool);
+        let check = |principal: &str, is_known, tool: &str, expected: Result<(), u64>| {
+            let profile = Arc::new(profile.clone());
+            let peer = Peer { principal: principal.into(), is_known, profile };
+            let counted = rates.count(&peer, tool);
             assert_eq!(counted.map_err(|wait| wait.as_secs()), expected, "{principal} {tool}");
         };
-        check(&ada, "a", Ok(()));
-        check(&ada, "a", Ok(()));
-        check(&ada, "a", Err(30));
-        check(&ada, "b", Ok(()));
-        check(&bob, "a", Ok(()));
+        check("ada", true, "a", Ok(()));
+        check("ada", true, "a", Ok(()));
+        check("ada", true, "a", Err(30));
+        check("ada", true, "b", Ok(()));
+        check("bob", true, "a", Ok(()));
+        // Whoever needs no token may call itself anything.
+        check("x", false, "a", Ok(()));
+        check("y", false, "a", Ok(()));
+        check("z", false, "a", Err(30));
         tokio::time::advance(Duration::from_secs(31)).await;
-        check(&ada, "a", Ok(()));
-        check(&ada, "a", Err(29));
-        let all = Profile { calls_per_minute: None, ..profile.clone() };
-        assert_eq!(rates.count(&all, &ada, "a"), Ok(()));
+        check("ada", true, "a", Ok(()));
+        check("ada", true, "a", Err(29));
+        let profile = Arc::new(Profile::default());
+        let all = Peer { principal: "ada".into(), is_known: true, profile };
+        assert_eq!(rates.count(&all, "a"), Ok(()));
     }
 }

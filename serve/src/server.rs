@@ -1,5 +1,6 @@
 //! The server: a platform, what is offered of it, and what its clients share.
 
+use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub struct Settings {
     /// How long requests in flight may take when the server ends.
     pub drain: Duration,
 }
+
+/// The most profiles that are kept as tokens narrow them.
+const MAX_NARROWED_PROFILES: usize = 1000;
 
 /// The most bytes of questions that wait for answers, together.
 const MAX_WAITING_BYTES: usize = 4 << 20;
@@ -86,7 +90,7 @@ pub(crate) struct Inner {
     rates: Arc<CallRates>,
     default_profile: Arc<Profile>,
     profiles: BTreeMap<String, Arc<Profile>>,
-    /// What is left of profiles for tokens that are good for some tools only, by the names of both.
+    /// What is left of profiles for tokens that are good for some tools only, by their own names.
     narrowed: Mutex<HashMap<String, Arc<Profile>>>,
 }
 
@@ -146,25 +150,20 @@ impl Inner {
         }
     }
 
-    /// What is left of a profile for a token that is good for some tools only. It is the same value as long as the tools
-    /// are, so that its lists are written once.
-    pub(crate) fn narrowed(
-        &self,
-        profile: &Profile,
-        token: &str,
-        tools: &[String],
-    ) -> Arc<Profile> {
-        let name = format!("{}@{token}", profile.name);
+    /// What is left of a profile for a token that is good for some tools only. It has a name of its own, and is the same
+    /// value each time, so that its lists are written once.
+    pub(crate) fn narrowed(&self, profile: &Profile, tools: &[String]) -> Arc<Profile> {
+        let digest = digest(&SHA256, serde_json::json!(tools).to_string().as_bytes());
+        let name = format!("{}@{}", profile.name, hex::encode(digest));
+        let new = || {
+            let token_tools = Some(tools.to_vec());
+            Arc::new(Profile { name: name.clone(), token_tools, ..profile.clone() })
+        };
         let mut narrowed = lock(&self.narrowed);
-        if let Some(known) = narrowed.get(&name)
-            && known.token_tools.as_deref() == Some(tools)
-        {
-            return known.clone();
+        if narrowed.len() >= MAX_NARROWED_PROFILES && !narrowed.contains_key(&name) {
+            narrowed.clear();
         }
-        let token_tools = Some(tools.to_vec());
-        let new = Arc::new(Profile { name: name.clone(), token_tools, ..profile.clone() });
-        narrowed.insert(name, new.clone());
-        new
+        narrowed.entry(name.clone()).or_insert_with(new).clone()
     }
 
     /// What is done for a client.

@@ -101,9 +101,10 @@ impl Work {
         self.cached(result.to_string())
     }
 
-    /// A result that a modern client may keep.
+    /// A result that a modern client may keep. Where clients have tokens, others may see something else at the same
+    /// address.
     fn cached(&self, result: String) -> String {
-        let is_public = !self.peer.profile.is_narrowed();
+        let is_public = !self.peer.is_known && !self.peer.profile.is_narrowed();
         write::complete(self.era, result, Some(Cache { ttl: LIST_TTL_MILLIS, is_public }))
     }
 
@@ -121,9 +122,8 @@ impl Work {
         };
         let target = target.name.clone();
         drop(tools);
-        let Peer { principal, profile } = &self.peer;
-        if let Err(wait) = self.rates.count(profile, principal, &target) {
-            return Ok(self.write_tool_result(too_often(name, profile, wait)));
+        if let Err(wait) = self.rates.count(&self.peer, &target) {
+            return Ok(self.write_tool_result(too_often(name, &self.peer.profile, wait)));
         }
         let call = Call { name: target, arguments, caller: self.caller.clone() };
         let result = match self.platform.call(call).await {
@@ -164,18 +164,17 @@ impl Work {
     }
 
     async fn read_resource(&self, uri: &str) -> Result<String, RpcError> {
-        let contents = match uri.starts_with(RESULT_URI) {
-            true => {
-                let read = self.platform.read_result_within(uri, Default::default()).await;
-                read.map_err(|_| self.no_resource(uri))?
-            }
-            false => {
-                let owner = self.offer.resource(&self.peer.profile, uri, &self.caller).await;
-                let owner = owner.ok_or_else(|| self.no_resource(uri))?;
-                let read = self.platform.read_resource(&owner.plugin, uri, &self.caller).await;
-                read.map_err(|error| self.unread(uri, &error))?
-            }
-        };
+        if uri.starts_with(RESULT_URI) {
+            // Its address is all that somebody needs to read it, so it is told to one client alone.
+            let read = self.platform.read_result_within(uri, Default::default()).await;
+            let contents = read.map_err(|_| self.no_resource(uri))?;
+            let cache = Cache { ttl: LIST_TTL_MILLIS, is_public: false };
+            return Ok(write::complete(self.era, contents_form(&contents), Some(cache)));
+        }
+        let owner = self.offer.resource(&self.peer.profile, uri, &self.caller).await;
+        let owner = owner.ok_or_else(|| self.no_resource(uri))?;
+        let read = self.platform.read_resource(&owner.plugin, uri, &self.caller).await;
+        let contents = read.map_err(|error| self.unread(uri, &error))?;
         Ok(self.cached(contents_form(&contents)))
     }
 
@@ -301,10 +300,13 @@ fn failed(error: &CallError) -> ToolResult {
 
 /// The result of a tool that was called too often, and is not called now.
 fn too_often(tool: &str, profile: &Profile, wait: Duration) -> ToolResult {
-    let calls = profile.calls_per_minute.map_or(0, NonZeroU32::get);
+    let often = match profile.calls_per_minute.map_or(0, NonZeroU32::get) {
+        1 => "once".to_string(),
+        calls => format!("{calls} times"),
+    };
     let seconds = wait.as_millis().div_ceil(1000);
     let mut result = ToolResult::error(format!(
-        "the tool {tool:?} can be called {calls} times a minute: try again in {seconds} s; nothing was done"
+        "the tool {tool:?} can be called {often} in a minute: try again in {seconds} s; nothing was done"
     ));
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let code = ErrorCode::Unavailable.name();

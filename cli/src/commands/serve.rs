@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     no_auth: bool,
     /// Take requests for this host as well, as a proxy passes them on; can be repeated
-    #[arg(long = "host", value_name = "HOST", requires = "http")]
+    #[arg(long = "host", value_name = "HOST", requires = "http", value_parser = host)]
     hosts: Vec<String>,
     /// Print the entry with which a client finds this server, and serve nothing
     #[arg(long, value_name = "CLIENT")]
@@ -54,6 +54,14 @@ pub(crate) struct Args {
     /// Begin the names of tools and prompts with those of their plugins
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set)]
     prefix: Option<bool>,
+}
+
+/// Reads the name of a host, as it stands in `Host`.
+fn host(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['/', '@', ' ']) {
+        true => Err("a host is `NAME` or `NAME:PORT`, without a scheme and a path".into()),
+        false => Ok(text.to_string()),
+    }
 }
 
 /// The name of the file with the token, in the user's folder for state.
@@ -131,7 +139,7 @@ fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
             tools: profile.tools.clone(),
             resources: profile.resources.clone(),
             prompts: profile.prompts.clone(),
-            prefix: profile.prefix.or(args.prefix).unwrap_or(true),
+            prefix: args.prefix.or(profile.prefix).unwrap_or(true),
             calls_per_minute: profile.calls_per_minute,
             ..Profile::default()
         };
@@ -176,6 +184,8 @@ fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpS
 
 /// Prints a client's entry for this server: with the project and the configuration of this command.
 fn print_config(common: &Common, client: McpClient, args: &Args) -> Result<(), Error> {
+    // What is wrong with it is said now, and not to a client.
+    settings(&open::configs(common)?, args)?;
     let entry = match args.http {
         Some(address) => {
             let mut url = url(address, &args.hosts)?;
@@ -207,8 +217,8 @@ fn print_config(common: &Common, client: McpClient, args: &Args) -> Result<(), E
             if let Some(profile) = &args.profile {
                 arguments.extend(["--profile".to_string(), profile.clone()]);
             }
-            if args.prefix == Some(false) {
-                arguments.extend(["--prefix".to_string(), "false".to_string()]);
+            if let Some(prefix) = args.prefix {
+                arguments.extend(["--prefix".to_string(), prefix.to_string()]);
             }
             client.entry(&Connection::Stdio { program: &program, arguments: &arguments })
         }

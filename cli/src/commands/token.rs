@@ -17,8 +17,8 @@ use crate::{Common, duration, output};
   tenon token list
   tenon token revoke helper
 
-Each client can have a token of its own, which is good for one profile or for some tools only. Clients with tokens
-of different names see nothing of each other's sessions. A server that runs notices at once what is added or revoked.")]
+Each client can have a token of its own, which is good for one profile or for some tools only. A profile also says
+which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server that runs notices at once what is added or revoked.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -32,10 +32,10 @@ enum Verb {
         #[arg(value_name = "NAME", value_parser = name)]
         name: String,
         /// Good for this profile of the configuration only
-        #[arg(long, value_name = "PROFILE")]
+        #[arg(long, value_name = "PROFILE", value_parser = name)]
         profile: Option<String>,
-        /// Good for tools with such names only, where `*` stands for any text; can be repeated
-        #[arg(long, value_name = "PATTERN")]
+        /// Good for tools with such names only, as `tenon tools` shows them; `*` stands for any text; can be repeated
+        #[arg(long, value_name = "PATTERN", value_parser = pattern)]
         tools: Vec<String>,
         /// Good for so long, as `12h` or `30d`
         #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -49,6 +49,17 @@ enum Verb {
         #[arg(value_name = "NAME")]
         name: String,
     },
+}
+
+/// How long a token may be good.
+const MAX_TIME: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Reads a pattern of tools.
+fn pattern(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("no tool has an empty name".into()),
+        false => Ok(text.to_string()),
+    }
 }
 
 /// Reads a name, which stands in logs and lists.
@@ -66,9 +77,10 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         Verb::Add { name, profile, tools, expires } => {
             let now = SystemTime::now();
             let time = |time| humantime::format_rfc3339_seconds(time).to_string();
-            let end = expires.map(|expires| now.checked_add(expires).map(time));
-            let end =
-                end.map(|end| end.ok_or_else(|| Error::Input("no token lasts so long".into())));
+            if expires.is_some_and(|expires| expires > MAX_TIME) {
+                return Err(Error::Input("a token is good for 100 years at most".into()));
+            }
+            let end = expires.and_then(|expires| now.checked_add(expires));
             let text = random_token()?;
             let token = NamedToken {
                 name,
@@ -76,7 +88,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
                 profile,
                 tools: (!tools.is_empty()).then_some(tools),
                 created: time(now),
-                expires: end.transpose()?,
+                expires: end.map(time),
             };
             add(common, &file, token, &text)
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tenon_config::config::WatchSettings;
+use tenon_config::files::absolute;
 use tenon_config::limits::MAX_DURATION;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -65,7 +66,7 @@ impl Platform {
     pub fn watch(&self, on_change: OnChange) -> Result<Watch, WatchError> {
         let happened = Arc::new(Notify::new());
         happened.notify_one();
-        let files = self.inner.decision_files.clone();
+        let files = self.inner.decision_files.iter().map(|file| absolute(file)).collect();
         let folders = WatchedFolders::new(happened.clone(), files).map_err(WatchError)?;
         let watching = watch(Arc::downgrade(&self.inner), folders, happened, on_change);
         Ok(Watch { task: tokio::spawn(watching) })
@@ -191,7 +192,9 @@ impl WatchedFolders {
     }
 
     /// Watches these folders, and no others. Says whether one of them was not watched before.
-    fn watch(&mut self, mut wanted: BTreeSet<PathBuf>) -> bool {
+    fn watch(&mut self, wanted: BTreeSet<PathBuf>) -> bool {
+        // Events name absolute paths, however a folder was named.
+        let mut wanted: BTreeSet<PathBuf> = wanted.iter().map(|folder| absolute(folder)).collect();
         self.filter.folders.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&wanted);
         let of_files = self.filter.files.iter().filter_map(|file| file.parent());
         wanted.extend(of_files.filter(|folder| folder.is_dir()).map(Path::to_path_buf));

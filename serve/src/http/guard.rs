@@ -30,9 +30,12 @@ impl Guard {
         Self { port: address.port(), hosts, tokens: settings.tokens.clone() }
     }
 
-    /// Refuses a request that comes from a foreign page or from nobody who may. Gives what the one who sends it may;
-    /// nothing where nobody is asked for a token.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<TokenGrant>, Refused> {
+    /// Refuses a request that comes from a foreign page or from nobody who may. Gives the token of the one who sends it,
+    /// and what it is good for; nothing where nobody is asked for a token.
+    pub(super) fn check(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<(HttpToken, TokenGrant)>, Refused> {
         let refused = |what: &str| Refused::from(text(StatusCode::FORBIDDEN, format!("{what}\n")));
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -86,30 +89,34 @@ fn host_of(origin: &str) -> Option<&str> {
     (!rest.contains(['/', '@'])).then_some(rest)
 }
 
-fn check_token(tokens: &dyn TokenStore, headers: &HeaderMap) -> Result<TokenGrant, Refused> {
+fn check_token(
+    tokens: &dyn TokenStore,
+    headers: &HeaderMap,
+) -> Result<(HttpToken, TokenGrant), Refused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let bearer = given.next().and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
     let is_alone = given.next().is_none();
-    let granted = bearer.filter(|_| is_alone).map(|text| tokens.grant(&HttpToken::new(text)));
-    let challenge = match granted {
-        Some(Some(grant)) => return Ok(grant),
-        Some(None) => "Bearer error=\"invalid_token\"",
-        None => "Bearer",
+    let token = bearer.filter(|_| is_alone).map(HttpToken::new);
+    let (problem, challenge) = match token.map(|token| (token, tokens.grant(&token))) {
+        Some((token, Some(grant))) => return Ok((token, grant)),
+        Some((_, None)) => {
+            ("the token is not good, or not any more\n", "Bearer error=\"invalid_token\"")
+        }
+        None => ("a token is required: Authorization: Bearer …\n", "Bearer"),
     };
-    let mut response =
-        text(StatusCode::UNAUTHORIZED, "a token is required: Authorization: Bearer …\n");
+    let mut response = text(StatusCode::UNAUTHORIZED, problem);
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     Err(response.into())
 }
 
-/// Names who sends a request, so that what is of one client is of no other. Where nobody is asked for a token, what a
-/// client sends in its place still tells clients apart.
-pub(super) fn principal(grant: Option<&TokenGrant>, headers: &HeaderMap) -> Arc<str> {
-    match (grant, headers.get(AUTHORIZATION)) {
-        (Some(grant), _) => grant.name.as_str().into(),
+/// Names who sends a request, so that what is of one client is of no other: another token of the same name is another
+/// client. Where nobody is asked for a token, what a client sends in its place still tells clients apart.
+pub(super) fn principal(token: Option<&HttpToken>, headers: &HeaderMap) -> Arc<str> {
+    match (token, headers.get(AUTHORIZATION)) {
+        (Some(token), _) => token.sha256().into(),
         (None, None) => "".into(),
         (None, Some(value)) => {
             hex::encode(&digest(&SHA256, value.as_bytes()).as_ref()[..16]).into()

@@ -190,35 +190,36 @@ pub(super) fn has_session(headers: &HeaderMap) -> bool {
     headers.contains_key(SESSION)
 }
 
-fn bad_request(message: impl Into<String>) -> Response<AnswerBody> {
-    refusal(StatusCode::BAD_REQUEST, None, &RpcError::new(INVALID_REQUEST, message))
+fn bad_request(id: Option<&RequestId>, message: impl Into<String>) -> Response<AnswerBody> {
+    refusal(StatusCode::BAD_REQUEST, id, &RpcError::new(INVALID_REQUEST, message))
 }
 
-/// The session of a request, by its headers.
+/// The session that headers name. `id` is that of the request, for what is said where there is none.
 fn session_of(
     shared: &Shared,
     peer: &Peer,
     headers: &HeaderMap,
+    id: Option<&RequestId>,
 ) -> Result<Arc<HttpSession>, Refused> {
     let version = modern_headers::version(headers);
     let version =
-        version.map_err(|error| Box::new(refusal(StatusCode::BAD_REQUEST, None, &error)))?;
+        version.map_err(|error| Box::new(refusal(StatusCode::BAD_REQUEST, id, &error)))?;
     if !LEGACY.contains(&version.unwrap_or(WITHOUT_HEADER)) {
         let message = format!("no session speaks {:?}", version.unwrap_or_default());
-        return Err(bad_request(message).into());
+        return Err(bad_request(id, message).into());
     }
     let mut ids = headers.get_all(SESSION).iter();
-    let Some(id) = ids.next() else {
+    let Some(named) = ids.next() else {
         let problem = "the header Mcp-Session-Id is missing: send `initialize` first";
-        return Err(bad_request(problem).into());
+        return Err(bad_request(id, problem).into());
     };
     if ids.next().is_some() {
-        return Err(bad_request("the header Mcp-Session-Id is there twice").into());
+        return Err(bad_request(id, "the header Mcp-Session-Id is there twice").into());
     }
-    let session = id.to_str().ok().and_then(|id| shared.sessions.get(id, peer));
+    let session = named.to_str().ok().and_then(|named| shared.sessions.get(named, peer));
     session.ok_or_else(|| {
         let error = RpcError::new(INVALID_REQUEST, "there is no such session, or it has ended");
-        refusal(StatusCode::NOT_FOUND, None, &error).into()
+        refusal(StatusCode::NOT_FOUND, id, &error).into()
     })
 }
 
@@ -234,7 +235,11 @@ pub(super) async fn post(
     {
         return initialize(shared, peer, raw).await;
     }
-    let session = match session_of(shared, peer, headers) {
+    let id = match &message {
+        Message::Request(raw) => Some(&raw.id),
+        _ => None,
+    };
+    let session = match session_of(shared, peer, headers, id) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -268,12 +273,12 @@ pub(super) async fn post_batch(
     headers: &HeaderMap,
     text: &str,
 ) -> Response<AnswerBody> {
-    let session = match session_of(shared, peer, headers) {
+    let session = match session_of(shared, peer, headers, None) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
     if session.session.version() != "2025-03-26" {
-        return bad_request("only the revision 2025-03-26 has batches");
+        return bad_request(None, "only the revision 2025-03-26 has batches");
     }
     let mut logs = Vec::new();
     let mut answers = Vec::new();
@@ -331,7 +336,7 @@ async fn initialize(
 ) -> Response<AnswerBody> {
     let begun = match Request::read(Era::Legacy, &raw.method, raw.params) {
         Ok(Request::Initialize(begun)) => begun,
-        Ok(_) => return bad_request("it is no `initialize`"),
+        Ok(_) => return bad_request(Some(&raw.id), "it is no `initialize`"),
         Err(error) => return refusal(StatusCode::OK, Some(&raw.id), &error),
     };
     let Some(id) = shared.server.seal.id() else {
@@ -564,11 +569,12 @@ pub(super) fn get(shared: &Arc<Shared>, peer: &Peer, headers: &HeaderMap) -> Res
     if !body::accepts(headers, "text/event-stream") {
         return text(StatusCode::NOT_ACCEPTABLE, "news are text/event-stream\n");
     }
-    let session = match session_of(shared, peer, headers) {
+    let session = match session_of(shared, peer, headers, None) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
-    let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
+    // One that is no text names no stream.
+    let last = headers.get(LAST_EVENT).map(|id| id.to_str().unwrap_or_default());
     let Some(last) = last else { return news(shared, session) };
     let known = last.split_once('-').and_then(|(number, count)| {
         let (number, count): (u64, usize) = (number.parse().ok()?, count.parse().ok()?);
@@ -577,7 +583,7 @@ pub(super) fn get(shared: &Arc<Shared>, peer: &Peer, headers: &HeaderMap) -> Res
     match known {
         Some((number, log, count)) => stream(shared, &session, number, log, count),
         // A stream of news in its place would end the one that the client has.
-        None => bad_request("nothing is left of the stream that Last-Event-ID names"),
+        None => bad_request(None, "nothing is left of the stream that Last-Event-ID names"),
     }
 }
 
@@ -625,7 +631,7 @@ pub(super) async fn delete(
     if !has_session(headers) {
         return text(StatusCode::METHOD_NOT_ALLOWED, "there is no session to end\n");
     }
-    let session = match session_of(shared, peer, headers) {
+    let session = match session_of(shared, peer, headers, None) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };

@@ -221,16 +221,16 @@ async fn respond_or_refuse(
                 .ok_or_else(|| text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"))?,
         ),
     };
-    let grant = shared.guard.check(request.headers())?;
-    let principal = guard::principal(grant.as_ref(), request.headers());
-    let grant = grant.unwrap_or_default();
+    let (token, grant) = shared.guard.check(request.headers())?.unzip();
+    let principal = guard::principal(token.as_ref(), request.headers());
+    let (is_known, grant) = (token.is_some(), grant.unwrap_or_default());
     if path == "/metrics" {
         return match *request.method() {
             Method::GET => metrics::get(shared, &grant),
             _ => Ok(not_allowed("GET")),
         };
     }
-    let peer = Peer { principal, profile: profile_for(shared, profile, &grant)? };
+    let peer = Peer { principal, is_known, profile: profile_for(shared, profile, &grant)? };
     Ok(match *request.method() {
         Method::POST => mcp::post(shared, peer, request).await,
         Method::GET => legacy::get(shared, &peer, request.headers()),
@@ -267,6 +267,6 @@ fn profile_for(
     let profile = shared.server.profile(name).ok_or_else(unknown)?;
     Ok(match &grant.tools {
         None => profile,
-        Some(tools) => shared.server.narrowed(&profile, &grant.name, tools),
+        Some(tools) => shared.server.narrowed(&profile, tools),
     })
 }

@@ -53,11 +53,10 @@ impl fmt::Debug for HttpToken {
 /// What a token is good for. The default is all, at the address of any profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// What the token is called: clients with tokens of different names see nothing of each other.
-    pub name: String,
     /// The only profile that it is good for.
     pub profile: Option<String>,
-    /// The only tools of a profile that it is good for, by patterns of the names that clients have for them.
+    /// The only tools of a profile that it is good for, by patterns of their full names: those that begin with their
+    /// plugins'.
     pub tools: Option<Vec<String>>,
 }
 

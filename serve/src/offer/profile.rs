@@ -12,7 +12,8 @@ pub struct Profile {
     pub name: String,
     /// The tools, by the names that clients have for them. In a pattern `*` stands for any text. `None` is all.
     pub tools: Option<Vec<String>>,
-    /// The tools that a token is good for, where it is not for all of the profile's.
+    /// The tools that a token is good for, where it is not for all of the profile's: by their full names, which begin with
+    /// those of their plugins.
     pub token_tools: Option<Vec<String>>,
     /// The resources, by patterns of their URIs. `None` is all.
     pub resources: Option<Vec<String>>,
@@ -30,6 +31,8 @@ pub struct Profile {
 pub(crate) struct Peer {
     /// Names the client's credential; nothing where there is none to tell clients by.
     pub(crate) principal: Arc<str>,
+    /// The credential was asked for. Others call themselves as they like.
+    pub(crate) is_known: bool,
     pub(crate) profile: Arc<Profile>,
 }
 
@@ -52,9 +55,9 @@ fn is_among(patterns: &Option<Vec<String>>, text: &str) -> bool {
 }
 
 impl Profile {
-    /// Whether a tool is offered, by the name that clients have for it.
-    pub(crate) fn offers_tool(&self, name: &str) -> bool {
-        is_among(&self.tools, name) && is_among(&self.token_tools, name)
+    /// Whether a tool is offered, by the name that clients have for it and by its full name.
+    pub(crate) fn offers_tool(&self, name: &str, full_name: &str) -> bool {
+        is_among(&self.tools, name) && is_among(&self.token_tools, full_name)
     }
 
     /// Whether a resource is offered.
@@ -92,7 +95,9 @@ mod tests {
     #[test]
     fn a_profile_offers_what_fits_its_patterns_or_all() {
         let all = Profile::default();
-        assert!(all.offers_tool("a__b") && all.offers_resource("a:b") && all.offers_prompt("p"));
+        assert!(
+            all.offers_tool("a__b", "a__b") && all.offers_resource("a:b") && all.offers_prompt("p")
+        );
         assert!(!all.is_narrowed());
         let some = Profile {
             tools: Some(vec!["files__*".into(), "git__log".into()]),
@@ -100,15 +105,26 @@ mod tests {
             prompts: Some(vec![]),
             ..Profile::default()
         };
-        assert!(some.offers_tool("files__read") && some.offers_tool("git__log"));
-        assert!(!some.offers_tool("git__push") && !some.offers_tool("xfiles__read"));
+        assert!(
+            some.offers_tool("files__read", "files__read")
+                && some.offers_tool("git__log", "git__log")
+        );
+        assert!(
+            !some.offers_tool("git__push", "git__push")
+                && !some.offers_tool("xfiles__read", "xfiles__read")
+        );
         assert!(some.offers_resource("notes://shared/a") && !some.offers_resource("notes://own/a"));
         assert!(some.offers_template("notes://{folder}/{name}"));
         assert!(some.offers_template("notes://shared/{name}"));
         assert!(!some.offers_template("notes://own/{name}") && !some.offers_template("a:{b}"));
         assert!(!some.offers_prompt("p") && some.is_narrowed());
         let of_token = Profile { token_tools: Some(vec!["git__*".into()]), ..some };
-        assert!(of_token.offers_tool("git__log") && !of_token.offers_tool("files__read"));
-        assert!(!of_token.offers_tool("git__push"));
+        assert!(
+            of_token.offers_tool("git__log", "git__log")
+                && !of_token.offers_tool("files__read", "files__read")
+        );
+        assert!(!of_token.offers_tool("git__push", "git__push"));
+        // A tool of another plugin may be called as another one's in full.
+        assert!(!of_token.offers_tool("git__log", "other__git__log"));
     }
 }

@@ -38,7 +38,7 @@ impl ToolList {
                 true => tool.name.to_string(),
                 false => tool.definition.name.clone(),
             };
-            if !profile.offers_tool(&shown) {
+            if !profile.offers_tool(&shown, &tool.name) {
                 continue;
             }
             if targets.contains_key(&shown) {

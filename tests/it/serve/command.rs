@@ -219,6 +219,8 @@ fn an_entry_for_clients_names_what_they_can_reach() {
     check(&["--http", "[::]:81"], Ok("\"http://[::1]:81/mcp\""));
     check(&["--http", "--host", "tools.example"], Ok("\"https://tools.example/mcp\""));
     check(&["--http", "127.0.0.1:0"], Err("name the port"));
+    check(&["--http", "--host", "https://x/y"], Err("without a scheme and a path"));
+    check(&["--profile", "nosuch"], Err("there is no profile \"nosuch\""));
     check(&["--answers", "answers.json"], Err("`--answers` is for single calls"));
 }
 
@@ -262,8 +264,9 @@ fn a_project_is_not_its_own_server() {
 }
 
 #[test]
-fn approvals_are_noticed_while_it_serves_and_clients_are_told() {
-    let project = Project::new("");
+fn what_is_approved_or_changed_while_it_serves_is_noticed_and_clients_are_told() {
+    let project = Project::new("plugins.scripts = [\"own.rhai\"]");
+    project.write("own.rhai", "tool(#{ name: \"one\", description: \"Is first\" }, |a| 1);");
     let script = "tool(#{ name: \"say\", description: \"Says it\" }, |a| \"it\");";
     project.write(".tenon/plugins/late/code", script);
     let runtime = "kind = \"rhai\", path = \"code\"";
@@ -287,12 +290,12 @@ fn approvals_are_noticed_while_it_serves_and_clients_are_told() {
     wait_for(&|message| message["id"] == 1);
     // Lists again whenever it is told to, until the tool is there or is not.
     let mut id = 1;
-    let mut list_until = |is_there: bool| loop {
+    let mut list_until = |name: &str, is_there: bool| loop {
         id += 1;
         writeln!(input, "{}", legacy(id, "tools/list", json!({}))).unwrap();
         let answer = wait_for(&|message| message["id"] == id);
         let tools = answer["result"]["tools"].as_array().expect("it is a list");
-        if tools.iter().any(|tool| tool["name"] == "late__say") == is_there {
+        if tools.iter().any(|tool| tool["name"] == name) == is_there {
             break;
         }
         wait_for(&|message| message["method"] == "notifications/tools/list_changed");
@@ -301,11 +304,15 @@ fn approvals_are_noticed_while_it_serves_and_clients_are_told() {
         let output = project.tenon(arguments);
         assert!(output.status.success(), "{}", stderr(&output));
     };
-    list_until(false);
+    list_until("own__one", true);
+    list_until("late__say", false);
     decide(&["approve", "late", "--yes"]);
-    list_until(true);
+    list_until("late__say", true);
     decide(&["revoke", "late"]);
-    list_until(false);
+    list_until("late__say", false);
+    // The project was named by a relative path, as it is where nothing is said.
+    project.write("own.rhai", "tool(#{ name: \"two\", description: \"Is second\" }, |a| 2);");
+    list_until("own__two", true);
 }
 
 #[test]
@@ -383,6 +390,16 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     assert!(all.contains("one  tools everything__test_simple_text  expires 20"), "{all}");
     assert!(token(&["add", "one"], 2).contains("revoke it first"));
     assert!(token(&["add", "a b"], 2).contains("a name has 1 to 64"));
+    assert!(token(&["add", "ages", "--expires", "8500y"], 2).contains("100 years at most"));
+    assert!(token(&["add", "none", "--tools", ""], 2).contains("no tool has an empty name"));
+    // What is wrong with the file is wrong as long as it is.
+    let set_mode = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(0o666);
+    assert_eq!(tools(&one), Err("HTTP/1.1 401 Unauthorized".into()));
+    set_mode(0o600);
+    assert!(tools(&one).is_ok());
     assert!(token(&["revoke", "none"], 2).contains("there is no token"));
     token(&["revoke", "texts"], 0);
     assert_eq!(tools(&text), Err("HTTP/1.1 401 Unauthorized".into()));

@@ -369,7 +369,8 @@ struct Tokens {
 
 impl TokenStore for Tokens {
     fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
-        let tools = Some(vec!["test_simple_*".to_string(), "nothing".to_string()]);
+        // By their full names, whatever a profile makes of them.
+        let tools = Some(vec!["*__test_simple_*".to_string(), "nothing".to_string()]);
         let all = [
             ("all", None, None),
             ("texts", Some("texts"), None),
@@ -377,12 +378,12 @@ impl TokenStore for Tokens {
             ("both", Some("texts"), tools),
             ("lost", Some("none"), None),
         ];
-        let (name, profile, tools) =
+        let (_, profile, tools) =
             all.into_iter().find(|(name, ..)| HttpToken::new(name) == *token)?;
         if self.is_over.load(Ordering::SeqCst) {
             return None;
         }
-        Some(TokenGrant { name: name.into(), profile: profile.map(String::from), tools })
+        Some(TokenGrant { profile: profile.map(String::from), tools })
     }
 }
 
@@ -463,10 +464,24 @@ async fn a_token_is_good_for_what_it_was_made_for() {
         let first = send(token, "/mcp", call("test_simple_text")).await.message();
         assert_eq!(text(&first), simple_text);
         let second = send(token, "/mcp", call("test_simple_text")).await.message();
-        assert!(text(&second).contains("1 times a minute"), "{second}");
+        assert!(text(&second).contains("can be called once in a minute"), "{second}");
         let wait = second["result"]["_meta"]["tenon/error"]["retryAfterMs"].as_u64().unwrap();
         assert!((1..=60_000).contains(&wait), "{wait}");
     }
+    // A session is its token's, whatever the token is good for.
+    let of_token = |token: &str| format!("Bearer {token}");
+    let session = served.begin(&[("Authorization", &*of_token("all"))]).await;
+    for (token, status) in [("all", 200), ("simple", 404), ("texts", 404), ("other", 401)] {
+        let headers = [("Authorization", &*of_token(token)), ("Mcp-Session-Id", &*session)];
+        let reply = served.post(&headers, &legacy(9, "ping", json!({}))).await;
+        assert_eq!(reply.status, status, "{token}: {reply:?}");
+        if status == 404 {
+            assert_eq!(reply.message()["id"], 9);
+        }
+    }
+    // What others may see otherwise is kept for one client.
+    let listed = send("all", "/mcp", modern(1, "tools/list", json!({}))).await.message();
+    assert_eq!(listed["result"]["cacheScope"], "private");
     // A call that waits goes on for its own token only.
     let asks = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
     let waiting = send("texts", "/mcp", modern(3, "tools/call", asks.clone())).await.message();
@@ -521,7 +536,7 @@ async fn a_stream_begins_as_the_revision_has_it() {
         let streamed = served.post(&[of_session], &legacy(1, "tools/call", call)).await;
         assert!(streamed.body.starts_with(beginning), "{version}: {streamed:?}");
         // What is left of no stream is not taken for news.
-        for id in ["9-1", "x", ""] {
+        for id in ["9-1", "x", "", "\u{e9}"] {
             let headers = [of_session, ("Last-Event-ID", id)];
             let reply = served.raw(&served.request("GET", "/mcp", &headers, "")).await;
             assert_eq!(reply.status, 400, "{id:?}: {reply:?}");

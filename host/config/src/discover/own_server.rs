@@ -8,10 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::{Candidate, Program, Remote, ServerLocation, SkipReason, Source, Sources};
-use crate::files::{absolute, real_or_absolute};
+use crate::files::{Digest, absolute, exact, real_or_absolute};
 
-/// The variable with which a platform that is served tells what it starts which projects are served already: their
-/// folders or configuration files, as in `PATH`. Every server inherits it.
+/// The variable with which a platform that is served tells what it starts which projects are served already: digests of
+/// their folders or configuration files, with `:` between them. Every server inherits it.
 pub const SERVED_VARIABLE: &str = "TENON_SERVED";
 
 /// The name of the command.
@@ -30,25 +30,27 @@ impl Sources {
     ///
     /// Gives what names them where what has started this process serves them already.
     pub fn note_served(&mut self) -> Result<(), PathBuf> {
-        let own = self.served_as();
+        let path = self.served_as();
+        // A path may have any character. So much of a digest is of one path alone.
+        let own = Digest::of(exact(&path)).to_string();
         let environment = &mut self.host_environment.environment;
-        let outer = environment.get(OsStr::new(SERVED_VARIABLE)).cloned().unwrap_or_default();
-        let listed = std::env::split_paths(&outer).filter(|path| !path.as_os_str().is_empty());
-        let mut all: Vec<PathBuf> = listed.collect();
-        if all.contains(&own) {
-            return Err(own);
+        let outer = environment.get(OsStr::new(SERVED_VARIABLE));
+        let outer = outer.and_then(|outer| outer.to_str()).unwrap_or_default();
+        if outer.split(':').any(|served| served == own) {
+            return Err(path);
         }
-        all.push(own);
-        // A path that cannot be in a list is one that no shell can name either.
-        let all = std::env::join_paths(all).unwrap_or(outer);
-        environment.insert(OsString::from(SERVED_VARIABLE), all);
+        let all = [outer, &own].join(":");
+        environment.insert(OsString::from(SERVED_VARIABLE), all.trim_start_matches(':').into());
         Ok(())
     }
 }
 
 /// Which candidates are the platform's own server.
 pub(super) fn own_servers(candidates: &[Candidate], sources: &Sources) -> Vec<Option<SkipReason>> {
-    let own = sources.served_as();
+    // A project is served by its folder, or by its file alone.
+    let configs = sources.configs.iter().filter(|config| config.is_of_file());
+    let configs = configs.map(|config| real_or_absolute(&config.path));
+    let own: Vec<PathBuf> = configs.chain([sources.served_as()]).collect();
     let is_own = |candidate: &Candidate| match &candidate.source {
         Source::Mcp(server) => match &server.place {
             ServerLocation::Child(program) => serves(program, &own),
@@ -60,7 +62,7 @@ pub(super) fn own_servers(candidates: &[Candidate], sources: &Sources) -> Vec<Op
 }
 
 /// Whether a program is the command that serves these sources.
-fn serves(program: &Program, own: &Path) -> bool {
+fn serves(program: &Program, own: &[PathBuf]) -> bool {
     let is_command =
         program.program.file_stem().is_some_and(|name| name.eq_ignore_ascii_case(COMMAND));
     let arguments = &program.arguments;
@@ -69,7 +71,7 @@ fn serves(program: &Program, own: &Path) -> bool {
     }
     let folder = absolute(program.folder.as_deref().unwrap_or(Path::new("")));
     let named = ["--config", "--project"].iter().find_map(|option| value_of(arguments, option));
-    real_or_absolute(&folder.join(named.unwrap_or_default())) == own
+    own.contains(&real_or_absolute(&folder.join(named.unwrap_or_default())))
 }
 
 /// The value of an option of the command.
@@ -91,7 +93,10 @@ fn is_at(remote: &Remote, sources: &Sources) -> bool {
     let is_host = match remote.url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(url::Host::Ipv4(ip)) => address.ip() == ip || ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => address.ip() == ip || ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => {
+            let ip = ip.to_canonical();
+            address.ip() == ip || ip.is_loopback()
+        }
         None => false,
     };
     is_host && remote.url.port_or_known_default() == Some(address.port())
@@ -118,6 +123,7 @@ mod tests {
             )
             .unwrap();
             let sources = Sources {
+                configs: vec![Config::of_optional_file(project.join("tenon.toml"))],
                 workspace: Some(project.clone()),
                 served_at: Some("127.0.0.1:7331".parse().unwrap()),
                 ..Sources::default()
@@ -138,12 +144,14 @@ mod tests {
         child(r#""serve", "--project=PROJECT/inner/..""#, true);
         child(r#""--project", ".", "serve""#, true);
         child(r#""serve", "--project", "../other""#, false);
-        child(r#""serve", "--config", "tenon.toml""#, false);
+        child(r#""serve", "--config", "tenon.toml""#, true);
+        child(r#""serve", "--config", "other.toml""#, false);
         child(r#""tools""#, false);
         check(r#"{ "command": "other", "args": ["serve"] }"#, false);
         check(r#"{ "type": "http", "url": "http://127.0.0.1:7331/mcp" }"#, true);
         check(r#"{ "type": "http", "url": "http://localhost:7331/mcp/p/x" }"#, true);
         check(r#"{ "type": "http", "url": "http://[::1]:7331/mcp" }"#, true);
+        check(r#"{ "type": "http", "url": "http://[::ffff:127.0.0.1]:7331/mcp" }"#, true);
         check(r#"{ "type": "http", "url": "http://127.0.0.1:7332/mcp" }"#, false);
         check(r#"{ "type": "http", "url": "http://10.0.0.1:7331/mcp" }"#, false);
     }
@@ -159,9 +167,10 @@ mod tests {
         outer.note_served().unwrap();
         let mut inner = sources("/b/tenon.toml", &outer.host_environment);
         inner.note_served().unwrap();
-        let served = inner.host_environment.variable(SERVED_VARIABLE).unwrap();
-        assert_eq!(served, "/a/tenon.toml:/b/tenon.toml");
-        for config in ["/a/tenon.toml", "/b/tenon.toml"] {
+        let mut inmost = sources("/a:b/tenon.toml", &inner.host_environment);
+        inmost.note_served().unwrap();
+        inner.host_environment = inmost.host_environment;
+        for config in ["/a/tenon.toml", "/b/tenon.toml", "/a:b/tenon.toml"] {
             let again = sources(config, &inner.host_environment).note_served();
             assert_eq!(again, Err(config.into()));
         }
