@@ -111,12 +111,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     .await
 }
 
-async fn serve_stdio(server: &Server, stop: impl Future<Output = ()>) -> Result<(), Error> {
+async fn serve_stdio(
+    server: &Server,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
     let (input, output) = stdio::streams();
-    match server.serve_lines(None, input, output, stop).await {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),
-        Err(error) => Err(Error::Host(format!("the client cannot be reached: {error}"))),
+    let server = server.clone();
+    // On a thread where its requests are carried out as well: waking another one takes longer than most of them.
+    let serving = tokio::spawn(async move { server.serve_lines(None, input, output, stop).await });
+    match serving.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),
+        Ok(Err(error)) => Err(Error::Host(format!("the client cannot be reached: {error}"))),
+        Err(error) => Err(Error::Host(format!("serving has failed: {error}"))),
     }
 }
 

@@ -38,7 +38,7 @@ impl ToolList {
                 true => tool.name.to_string(),
                 false => tool.definition.name.clone(),
             };
-            if !profile.offers_tool(&shown, &tool.name) {
+            if !profile.offers_tool(&shown, tool.name.as_str()) {
                 continue;
             }
             if targets.contains_key(&shown) {

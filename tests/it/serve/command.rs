@@ -257,8 +257,10 @@ fn a_project_is_not_its_own_server() {
     assert!(names.iter().any(|name| name.starts_with("script__")), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("tenon__again")), "{names:?}");
     let read = |name: &str| std::fs::read_to_string(project.path(name)).expect("it was started");
-    let real = project.path("").canonicalize().unwrap();
-    assert_eq!(read("served").trim(), real.display().to_string().trim_end_matches('/'));
+    let served = read("served");
+    let is_digest =
+        |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(is_digest(served.trim()), "{served}");
     let refused = read("refused");
     assert!(refused.contains("is served already") && refused.ends_with("2\n"), "{refused}");
 }
@@ -414,7 +416,9 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     let (address, _) = serving.address();
     let header = format!("Authorization: Bearer {}\r\n", one.trim());
     let response = exchange_as(&address, "tools/list", &header, &list);
-    assert!(response.contains("\"tools\":[]"), "{response}");
+    // Both narrow what there is: the token by full names.
+    assert_eq!(response.matches("\"inputSchema\"").count(), 1, "{response}");
+    assert!(response.contains("\"name\":\"test_simple_text\""), "{response}");
     assert_eq!(serving.end(), Some(0));
     let output = project.tenon(&["serve", "--profile", "none"]);
     assert_eq!(output.status.code(), Some(2));
