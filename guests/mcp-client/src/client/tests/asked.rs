@@ -343,7 +343,8 @@ fn a_modern_server_learns_with_each_request_what_it_may_ask_for() {
     ] {
         client.request(Request { features, ..of("tools/call") }, 0);
         let sent = written(&mut client).remove(0);
-        let mut found = sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
+        let mut found =
+            sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
         found.as_object_mut().unwrap().remove("extensions");
         assert_eq!(found, declared);
     }
