@@ -16,6 +16,7 @@ pub mod fuzzing;
 mod hint;
 mod installed;
 mod interrupt;
+mod issuer;
 mod listing;
 mod metrics;
 mod open;

@@ -53,7 +53,10 @@ mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use http::{HttpSettings, HttpToken, MetricsSource, TokenGrant, TokenStore};
+pub use http::{
+    DocumentFetcher, HttpSettings, HttpToken, IssuerSettings, MetricsSource, TokenGrant,
+    TokenIssuer, TokenStore,
+};
 pub use offer::Profile;
 pub use server::{EveryClient, Server, ServerError, Settings};
 

@@ -1,7 +1,9 @@
-//! Sealed text: what a client keeps for the server and can neither read meaning into nor change.
+//! Sealed text: what a client keeps for the server and can neither read meaning into nor change. Beside it, digests by which
+//! things are named.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ring::digest::{Context, SHA256};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -70,6 +72,17 @@ impl Seal {
             false => Ok(id),
         }
     }
+}
+
+/// The SHA-256 of parts, in hexadecimal digits. Each part has its length before it, so that no two lists of parts are the
+/// same.
+pub(crate) fn sha256_hex(parts: &[&[u8]]) -> String {
+    let mut digest = Context::new(&SHA256);
+    for part in parts {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    hex::encode(digest.finish())
 }
 
 fn seconds(time: SystemTime) -> u64 {

@@ -1,6 +1,5 @@
 //! The server: a platform, what is offered of it, and what its clients share.
 
-use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::offer::{Offer, Peer, Profile};
 use crate::parked::{ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
 use crate::rates::CallRates;
-use crate::seal::Seal;
+use crate::seal::{Seal, sha256_hex};
 use crate::work::Work;
 
 /// How a server serves. The default is what `tenon serve` does without configuration.
@@ -90,8 +89,8 @@ pub(crate) struct Inner {
     rates: Arc<CallRates>,
     default_profile: Arc<Profile>,
     profiles: BTreeMap<String, Arc<Profile>>,
-    /// What is left of profiles for tokens that are good for some tools only, by their own names.
-    narrowed: Mutex<HashMap<String, Arc<Profile>>>,
+    /// What is left of profiles for tokens that are good for some tools only, by the profiles' names and these tools.
+    narrowed: Mutex<HashMap<String, HashMap<Vec<String>, Arc<Profile>>>>,
 }
 
 impl Server {
@@ -153,17 +152,22 @@ impl Inner {
     /// What is left of a profile for a token that is good for some tools only. It has a name of its own, and is the same
     /// value each time, so that its lists are written once.
     pub(crate) fn narrowed(&self, profile: &Profile, tools: &[String]) -> Arc<Profile> {
-        let digest = digest(&SHA256, serde_json::json!(tools).to_string().as_bytes());
-        let name = format!("{}@{}", profile.name, hex::encode(digest));
-        let new = || {
-            let token_tools = Some(tools.to_vec());
-            Arc::new(Profile { name: name.clone(), token_tools, ..profile.clone() })
-        };
         let mut narrowed = lock(&self.narrowed);
-        if narrowed.len() >= MAX_NARROWED_PROFILES && !narrowed.contains_key(&name) {
+        let known = narrowed.get(&profile.name).and_then(|of_profile| of_profile.get(tools));
+        if let Some(known) = known {
+            return known.clone();
+        }
+        if narrowed.values().map(HashMap::len).sum::<usize>() >= MAX_NARROWED_PROFILES {
             narrowed.clear();
         }
-        narrowed.entry(name.clone()).or_insert_with(new).clone()
+        let digest = sha256_hex(&[serde_json::json!(tools).to_string().as_bytes()]);
+        let new = Arc::new(Profile {
+            name: format!("{}@{digest}", profile.name),
+            token_tools: Some(tools.to_vec()),
+            ..profile.clone()
+        });
+        narrowed.entry(profile.name.clone()).or_default().insert(tools.to_vec(), new.clone());
+        new
     }
 
     /// What is done for a client.

@@ -10,9 +10,11 @@ use tenon_config::files;
 use tenon_host::{Config, HostEnvironment, OnChange};
 use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings};
 use tokio::net::TcpListener;
+use url::{Position, Url};
 
 use crate::client_config::{Connection, McpClient};
 use crate::error::Error;
+use crate::issuer::token_issuer;
 use crate::metrics::ProcessMetrics;
 use crate::tokens::{ServerTokens, TokenFile, random_token};
 use crate::{Common, open, output, stdio};
@@ -82,13 +84,16 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         return Ok(ExitCode::SUCCESS);
     }
     // Before anything is found, so that it is known which of the project's servers would be this one.
-    let http = match args.http {
+    let mut http = match args.http {
         Some(address) => Some((listen(address).await?, http_settings(&args)?)),
         None => None,
     };
     let address = http.as_ref().map(|((_, address), _)| *address);
     let found = open::served(common, address)?;
     let settings = settings(&found.sources.configs, &args)?;
+    if let Some((_, http)) = http.as_mut().filter(|_| !args.no_auth) {
+        take_tokens_of_issuer(http, &found.sources.configs, &settings)?;
+    }
     open::with_stop(common, found.platform(|_| true), async |platform, stop| {
         let stop = async {
             let _ = stop.await;
@@ -187,6 +192,29 @@ fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpS
         output::note(&format!("clients send the token in {}", file.display()));
     }
     Ok(settings)
+}
+
+/// Takes the tokens of the issuer that the configuration names, if it does.
+fn take_tokens_of_issuer(
+    http: &mut HttpSettings,
+    configs: &[Config],
+    settings: &Settings,
+) -> Result<(), Error> {
+    let Some(issuer) = configs.first().and_then(|config| config.issuer.as_ref()) else {
+        return Ok(());
+    };
+    let is_known =
+        |name: &String| *name == settings.profile.name || settings.profiles.contains_key(name);
+    if let Some(profile) = issuer.profile.as_ref().filter(|profile| !is_known(profile)) {
+        let problem = format!("`[issuer]` names the profile {profile:?}, which is not served");
+        return Err(Error::Input(problem));
+    }
+    // Under the name that its tokens have for it, a proxy passes requests on.
+    let host = Url::parse(&issuer.audience).ok();
+    http.hosts.extend(host.map(|url| url[Position::BeforeHost..Position::AfterPort].to_string()));
+    http.issuer = Some(Arc::new(token_issuer(issuer)));
+    output::note(&format!("clients may send tokens of {} for {}", issuer.url, issuer.audience));
+    Ok(())
 }
 
 /// Prints a client's entry for this server: with the project and the configuration of this command.

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::installed::ManifestSummary;
 use blobs::Blobs;
 use registry::{PLUGIN, Repository, expect};
-use web::Web;
+pub(crate) use web::Web;
 
 /// The largest `plugin.toml`, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;

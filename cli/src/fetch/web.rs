@@ -9,10 +9,9 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
@@ -45,10 +44,11 @@ const AUTHORITIES: &str = "SSL_CERT_FILE";
 
 /// The client.
 pub(crate) struct Web<'a> {
-    common: &'a Common,
+    /// The arguments that say whether progress is shown; nothing where none is.
+    common: Option<&'a Common>,
     /// Whether plain text is spoken with others, too.
     insecure: bool,
-    tls: OnceCell<TlsConnector>,
+    tls: OnceLock<TlsConnector>,
 }
 
 /// A response, of which the body has not been read.
@@ -84,7 +84,12 @@ fn failed(url: &Url, problem: impl ToString) -> FetchError {
 
 impl<'a> Web<'a> {
     pub(crate) fn new(common: &'a Common, insecure: bool) -> Self {
-        Self { common, insecure, tls: OnceCell::new() }
+        Self { common: Some(common), insecure, tls: OnceLock::new() }
+    }
+
+    /// A client that shows nothing.
+    pub(crate) fn silent() -> Self {
+        Self { common: None, insecure: false, tls: OnceLock::new() }
     }
 
     /// The scheme in which a registry is spoken with.
@@ -242,7 +247,7 @@ impl<'a> Web<'a> {
     /// Reads a response that has what was asked for.
     pub(crate) async fn read(&self, answer: Answer, most: u64) -> Result<Vec<u8>, FetchError> {
         match answer.status {
-            StatusCode::OK => answer.read(most, Some(self.common)).await,
+            StatusCode::OK => answer.read(most, self.common).await,
             status => Err(FetchError::Status { url: shown(&answer.url), status }),
         }
     }

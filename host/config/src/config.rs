@@ -4,6 +4,7 @@
 //! It says what to load and with which settings. What a file means is in [`crate::discover`].
 
 pub mod combine;
+mod issuer;
 mod settings;
 mod supervision;
 
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
+pub use issuer::IssuerSettings;
 pub use settings::{
     CallContextSettings, CallContextTable, CallHistorySettings, ClientSettings,
     DEFAULT_RETRY_BACKOFF, DiscoverySettings, FileEntry, FileEntryTable, HookSettings,
@@ -77,6 +79,8 @@ pub struct Config {
     pub results: ResultSettings,
     /// What MCP clients are offered, by the names of profiles.
     pub profiles: BTreeMap<String, ProfileSettings>,
+    /// Whose JSON Web Tokens MCP clients may send.
+    pub issuer: Option<IssuerSettings>,
     /// What plugins are told of who calls.
     pub context: CallContextSettings,
     /// How MCP servers are kept running.
@@ -118,6 +122,7 @@ impl Default for Config {
             watch: WatchSettings::default(),
             results: ResultSettings::default(),
             profiles: BTreeMap::new(),
+            issuer: None,
             context: CallContextSettings::default(),
             supervision: Supervision::default(),
             names: NameSettings::default(),
@@ -140,6 +145,7 @@ struct Explicit {
     watch: WatchTable,
     results: ResultsTable,
     profiles: BTreeMap<String, ProfileSettings>,
+    issuer: Option<IssuerSettings>,
     context: CallContextTable,
     supervision: Option<Supervision>,
     names: NamesTable,
@@ -218,6 +224,7 @@ struct File {
     results: ResultsTable,
     #[serde(default)]
     profiles: BTreeMap<ProfileName, ProfileSettings>,
+    issuer: Option<IssuerSettings>,
     #[serde(default)]
     context: CallContextTable,
     supervision: Option<Supervision>,
@@ -365,11 +372,12 @@ impl Config {
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub fn keys_for_user_only(&self) -> Vec<&'static str> {
-        let Explicit { history, watch, results, profiles, client, .. } = &self.said;
+        let Explicit { history, watch, results, profiles, issuer, client, .. } = &self.said;
         let ClientSettings { sampling_model, sampling_asks, message_command } = client;
         let supervision = self.said.supervision.as_ref();
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
         let of_profile = |is_set: fn(&ProfileSettings) -> bool| profiles.values().any(is_set);
+        let of_issuer = |is_set: fn(&IssuerSettings) -> bool| issuer.as_ref().is_some_and(is_set);
         let keys = [
             ("supervision.concurrent_starts", concurrent_starts.is_some()),
             ("history.enabled", history.enabled.is_some()),
@@ -390,6 +398,12 @@ impl Config {
                 "profiles.*.calls_per_minute",
                 of_profile(|profile| profile.calls_per_minute.is_some()),
             ),
+            ("issuer.url", issuer.is_some()),
+            ("issuer.audience", issuer.is_some()),
+            ("issuer.jwks", of_issuer(|issuer| issuer.jwks.is_some())),
+            ("issuer.scopes", of_issuer(|issuer| !issuer.scopes.is_empty())),
+            ("issuer.profile", of_issuer(|issuer| issuer.profile.is_some())),
+            ("issuer.profile_claim", of_issuer(|issuer| issuer.profile_claim.is_some())),
         ];
         keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key).collect()
     }
@@ -420,6 +434,7 @@ impl Config {
             watch,
             results,
             profiles,
+            issuer,
             context,
             supervision,
             names,
@@ -427,6 +442,7 @@ impl Config {
             client,
         } = &self.said;
         self.profiles.clone_from(profiles);
+        self.issuer.clone_from(issuer);
         self.client = client.clone();
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
@@ -486,6 +502,7 @@ impl Config {
             watch,
             results,
             profiles,
+            issuer,
             context,
             supervision,
             names,
@@ -523,6 +540,7 @@ impl Config {
                 watch,
                 results,
                 profiles,
+                issuer,
                 context,
                 supervision,
                 names,

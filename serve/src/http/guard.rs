@@ -4,20 +4,23 @@
 //! choose them, and a name that was rebound to this address is none of the server's.
 
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
-use ring::digest::{SHA256, digest};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::HttpSettings;
 use super::answer::{Refused, text};
-use super::token::{HttpToken, TokenGrant, TokenStore};
+use super::issuer::{Denied, IssuerSettings, TokenIssuer};
+use super::resource::AuthorizationError;
+use super::token::{Access, HttpToken, TokenStore};
+use crate::seal::sha256_hex;
 
 /// Checks who sends a request.
 pub(super) struct Guard {
     port: u16,
     hosts: Vec<String>,
     tokens: Option<Arc<dyn TokenStore>>,
+    issuer: Option<Arc<TokenIssuer>>,
 }
 
 impl Guard {
@@ -27,15 +30,16 @@ impl Guard {
         if !address.ip().is_unspecified() {
             hosts.push(SocketAddr::new(address.ip(), address.port()).to_string());
         }
-        Self { port: address.port(), hosts, tokens: settings.tokens.clone() }
+        Self {
+            port: address.port(),
+            hosts,
+            tokens: settings.tokens.clone(),
+            issuer: settings.issuer.clone(),
+        }
     }
 
-    /// Refuses a request that comes from a foreign page or from nobody who may. Gives the token of the one who sends it,
-    /// and what it is good for; nothing where nobody is asked for a token.
-    pub(super) fn check(
-        &self,
-        headers: &HeaderMap,
-    ) -> Result<Option<(HttpToken, TokenGrant)>, Refused> {
+    /// Refuses a request for another host, or from a foreign page.
+    pub(super) fn check_names(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let refused = |what: &str| Refused::from(text(StatusCode::FORBIDDEN, format!("{what}\n")));
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -50,10 +54,39 @@ impl Guard {
                 return Err(refused("the request comes from a page of another origin"));
             }
         }
-        match &self.tokens {
-            None => Ok(None),
-            Some(tokens) => check_token(&**tokens, headers).map(Some),
+        Ok(())
+    }
+
+    /// The issuer whose tokens are taken.
+    pub(super) fn issuer(&self) -> Option<&IssuerSettings> {
+        self.issuer.as_ref().map(|issuer| issuer.settings())
+    }
+
+    /// Refuses a request of nobody who may. Gives who sends it; nothing where nobody is asked for a token.
+    pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Option<Access>, Refused> {
+        if self.tokens.is_none() && self.issuer.is_none() {
+            return Ok(None);
         }
+        let access = match read_bearer(headers) {
+            Ok(token) => self.access(token).await,
+            Err(error) => Err(error),
+        };
+        access.map(Some).map_err(|error| error.refuse(self.issuer()))
+    }
+
+    async fn access(&self, text: &str) -> Result<Access, AuthorizationError> {
+        let token = HttpToken::new(text);
+        if let Some(grant) = self.tokens.as_ref().and_then(|tokens| tokens.grant(&token)) {
+            // Another token of the same name is another client.
+            return Ok(Access { principal: token.sha256().into(), grant });
+        }
+        let unknown = AuthorizationError::Invalid("it is unknown, or has ended");
+        let issuer = self.issuer.as_ref().filter(|_| text.contains('.')).ok_or(unknown)?;
+        issuer.check(text).await.map_err(|denied| match denied {
+            Denied::Invalid(why) => AuthorizationError::Invalid(why),
+            Denied::Scopes => AuthorizationError::InsufficientScope,
+            Denied::NoKeys => AuthorizationError::Unknown,
+        })
     }
 
     /// Whether a name is one of this server's: a loopback name with its port or without, or one that was configured.
@@ -89,44 +122,33 @@ fn host_of(origin: &str) -> Option<&str> {
     (!rest.contains(['/', '@'])).then_some(rest)
 }
 
-fn check_token(
-    tokens: &dyn TokenStore,
-    headers: &HeaderMap,
-) -> Result<(HttpToken, TokenGrant), Refused> {
+/// The token of a request.
+fn read_bearer(headers: &HeaderMap) -> Result<&str, AuthorizationError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
-    let bearer = given.next().and_then(|value| {
-        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let first = given.next().ok_or(AuthorizationError::Missing)?;
+    if given.next().is_some() {
+        return Err(AuthorizationError::Malformed);
+    }
+    let token = first.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
-    let is_alone = given.next().is_none();
-    let token = bearer.filter(|_| is_alone).map(HttpToken::new);
-    let (problem, challenge) = match token.map(|token| (token, tokens.grant(&token))) {
-        Some((token, Some(grant))) => return Ok((token, grant)),
-        Some((_, None)) => {
-            ("the token is not good, or not any more\n", "Bearer error=\"invalid_token\"")
-        }
-        None => ("a token is required: Authorization: Bearer …\n", "Bearer"),
-    };
-    let mut response = text(StatusCode::UNAUTHORIZED, problem);
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    Err(response.into())
+    token.filter(|token| !token.is_empty()).ok_or(AuthorizationError::Missing)
 }
 
-/// Names who sends a request, so that what is of one client is of no other: another token of the same name is another
-/// client. Where nobody is asked for a token, what a client sends in its place still tells clients apart.
-pub(super) fn principal(token: Option<&HttpToken>, headers: &HeaderMap) -> Arc<str> {
-    match (token, headers.get(AUTHORIZATION)) {
-        (Some(token), _) => token.sha256().into(),
-        (None, None) => "".into(),
-        (None, Some(value)) => {
-            hex::encode(&digest(&SHA256, value.as_bytes()).as_ref()[..16]).into()
-        }
+/// Names a client that nobody asks for a token by what it sends in its place. It tells clients apart, and says nothing of
+/// who they are.
+pub(super) fn unchecked_principal(headers: &HeaderMap) -> Arc<str> {
+    match headers.get(AUTHORIZATION) {
+        None => "".into(),
+        Some(value) => sha256_hex(&[value.as_bytes()]).into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     fn check(guard: &Guard, headers: &[(&str, &str)], expected: u16) {
         let mut map = HeaderMap::new();
@@ -134,7 +156,9 @@ mod tests {
             let name: hyper::header::HeaderName = name.parse().unwrap();
             map.append(name, value.parse().unwrap());
         }
-        let status = guard.check(&map).map_or_else(|refused| refused.status().as_u16(), |_| 200);
+        let of_token = || guard.check_token(&map).now_or_never().expect("nothing is fetched");
+        let checked = guard.check_names(&map).and_then(|()| of_token());
+        let status = checked.map_or_else(|refused| refused.status().as_u16(), |_| 200);
         assert_eq!(status, expected, "{headers:?}");
     }
 
@@ -195,7 +219,7 @@ mod tests {
         }
         check(&guard, &[host], 401);
         let twice = [host, ("authorization", "Bearer secret"), ("authorization", "Bearer x")];
-        check(&guard, &twice, 401);
+        check(&guard, &twice, 400);
         assert_eq!(format!("{:?}", settings.tokens), "Some(HttpToken)");
     }
 }

@@ -6,10 +6,12 @@ mod answer;
 mod body;
 mod events;
 mod guard;
+mod issuer;
 mod legacy;
 mod mcp;
 mod metrics;
 mod modern_headers;
+mod resource;
 mod token;
 
 use hyper::body::Incoming;
@@ -30,16 +32,21 @@ use crate::offer::Profile;
 use crate::server::{Inner, Server, closed};
 use answer::{AnswerBody, Refused, empty, text};
 use guard::Guard;
+pub use issuer::{DocumentFetcher, IssuerSettings, TokenIssuer};
 use legacy::Sessions;
 pub use metrics::MetricsSource;
+use token::Access;
 pub use token::{HttpToken, TokenGrant, TokenStore};
 
 /// How HTTP is served. The default is for clients on this machine.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
-    /// The tokens that clients send as `Authorization: Bearer …`; without them everybody may use the server.
+    /// The tokens that clients send as `Authorization: Bearer …`. Without them and without an issuer everybody may use
+    /// the server.
     pub tokens: Option<Arc<dyn TokenStore>>,
+    /// Who issues JSON Web Tokens that clients may send in their place.
+    pub issuer: Option<Arc<TokenIssuer>>,
     /// What `/metrics` shows; without it there is no such page.
     pub metrics: Option<Arc<dyn MetricsSource>>,
     /// Names of this server beside those of loopback, as clients write them in `Host` and `Origin`: `host` or
@@ -63,6 +70,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             tokens: None,
+            issuer: None,
             metrics: None,
             hosts: Vec::new(),
             max_connections: 1024,
@@ -206,8 +214,9 @@ async fn respond_or_refuse(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Refused> {
-    let path = request.uri().path();
-    let profile = match path {
+    let (path, headers) = (request.uri().path(), request.headers());
+    let (guard, is_get) = (&shared.guard, request.method() == Method::GET);
+    match path {
         "/healthz" => return Ok(text(StatusCode::OK, "ok\n")),
         "/readyz" => {
             return Ok(match *shared.closing.borrow() {
@@ -215,19 +224,35 @@ async fn respond_or_refuse(
                 true => text(StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
             });
         }
+        _ => {}
+    }
+    let issuer = guard.issuer();
+    if let Some(issuer) = issuer.filter(|_| resource::is_metadata(path, issuer)) {
+        // Who has no token yet learns here where to get one.
+        guard.check_names(headers)?;
+        return match is_get {
+            true => Ok(resource::metadata(issuer)),
+            false => Ok(not_allowed("GET")),
+        };
+    }
+    let profile = match path {
         "/mcp" | "/metrics" => None,
         path => Some(
             path.strip_prefix("/mcp/p/")
                 .ok_or_else(|| text(StatusCode::NOT_FOUND, "not found; MCP is served at /mcp\n"))?,
         ),
     };
-    let (token, grant) = shared.guard.check(request.headers())?.unzip();
-    let principal = guard::principal(token.as_ref(), request.headers());
-    let (is_known, grant) = (token.is_some(), grant.unwrap_or_default());
+    guard.check_names(headers)?;
+    let access = guard.check_token(headers).await?;
+    let is_known = access.is_some();
+    let Access { principal, grant } = access.unwrap_or_else(|| Access {
+        principal: guard::unchecked_principal(headers),
+        grant: TokenGrant::default(),
+    });
     if path == "/metrics" {
-        return match *request.method() {
-            Method::GET => metrics::get(shared, &grant),
-            _ => Ok(not_allowed("GET")),
+        return match is_get {
+            true => metrics::get(shared, &grant),
+            false => Ok(not_allowed("GET")),
         };
     }
     let peer = Peer { principal, is_known, profile: profile_for(shared, profile, &grant)? };

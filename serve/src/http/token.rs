@@ -3,6 +3,7 @@
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
+use std::sync::Arc;
 
 /// A token that clients send. Only its digest is kept.
 #[derive(Clone, Copy, Eq)]
@@ -58,6 +59,14 @@ pub struct TokenGrant {
     /// The only tools of a profile that it is good for, by patterns of their full names: those that begin with their
     /// plugins'.
     pub tools: Option<Vec<String>>,
+}
+
+/// Who sends a request, and what that client may use.
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    /// Names the client, so that what is of one is of no other.
+    pub(super) principal: Arc<str>,
+    pub(super) grant: TokenGrant,
 }
 
 /// Knows which tokens are good.

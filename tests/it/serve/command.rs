@@ -12,7 +12,7 @@ use super::{initialize, legacy, modern, project, text};
 use crate::support::{DEMO_SERVER, Project, manifest_of, stderr};
 
 /// A project whose plugins are approved.
-fn approved() -> Project {
+pub(super) fn approved() -> Project {
     let project = project();
     let output = project.tenon(&["approve", "--all", "--yes"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -20,7 +20,7 @@ fn approved() -> Project {
 }
 
 /// A command that serves, which ends with this.
-struct Serving(Child);
+pub(super) struct Serving(Child);
 
 impl Drop for Serving {
     fn drop(&mut self) {
@@ -30,13 +30,13 @@ impl Drop for Serving {
 }
 
 impl Serving {
-    fn start(mut command: Command) -> Self {
+    pub(super) fn start(mut command: Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(command.spawn().expect("it starts"))
     }
 
     /// Where it serves HTTP, and what it says before that.
-    fn address(&mut self) -> (String, String) {
+    pub(super) fn address(&mut self) -> (String, String) {
         let mut lines = BufReader::new(self.0.stderr.take().expect("it is piped"));
         let mut said = String::new();
         loop {
@@ -50,7 +50,7 @@ impl Serving {
         }
     }
 
-    fn end(mut self) -> Option<i32> {
+    pub(super) fn end(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.0);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
         self.0.wait().expect("it ends").code()
@@ -97,7 +97,7 @@ fn exchange(address: &str, headers: &str, body: &str) -> String {
 }
 
 /// The same for a method.
-fn exchange_as(address: &str, method: &str, headers: &str, body: &str) -> String {
+pub(super) fn exchange_as(address: &str, method: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let length = body.len();
     write!(

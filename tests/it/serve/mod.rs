@@ -2,6 +2,7 @@
 
 mod command;
 mod http;
+mod issuer;
 mod stdio;
 
 use serde_json::{Value, json};

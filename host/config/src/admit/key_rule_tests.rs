@@ -292,6 +292,19 @@ fn trials() -> Vec<KeyRuleCase> {
     let profile = |key: &'static str, values: &[&str], strictness| {
         trial(key, lines(&key.replace('*', "x"), values), Own, strictness)
     };
+    // An issuer has a URL and an audience, whatever else is said of it.
+    let issuer = |key: &'static str, values: &[&str], strictness| {
+        let of_value = |value: &&str| {
+            let mut table = toml::toml! {
+                url = "https://a.example/1"
+                audience = "https://b.example/1"
+            };
+            let key = key.trim_start_matches("issuer.");
+            table.extend(toml::from_str::<toml::Table>(&format!("{key} = {value}")).expect(key));
+            format!("issuer = {table}", table = toml::Value::Table(table))
+        };
+        trial(key, values.iter().map(of_value).collect(), Own, strictness)
+    };
     let all = "[\"p\", \"q\", \"own\", \"s\", \"g\", \"guard\", \"caller\", \"a\", \"n\"]";
     let minimal = |more: &str| format!("policy.profile = \"minimal\"\n{more}");
     vec![
@@ -443,6 +456,27 @@ fn trials() -> Vec<KeyRuleCase> {
             let calls = w.profile().and_then(|profile| profile.calls_per_minute);
             calls.map_or(UNSAID, |calls| -i64::from(calls.get()))
         }),
+        issuer("issuer.url", &["\"https://a9\"", "\"https://a2\""], |w, _| {
+            w.first().issuer.as_ref().map_or(UNSAID, |issuer| -number(&issuer.url))
+        }),
+        issuer("issuer.audience", &["\"https://a9\"", "\"https://a2\""], |w, _| {
+            w.first().issuer.as_ref().map_or(UNSAID, |issuer| -number(&issuer.audience))
+        }),
+        issuer("issuer.jwks", &["\"https://a9\"", "\"https://a2\""], |w, _| {
+            let jwks = w.first().issuer.as_ref().and_then(|issuer| issuer.jwks.as_ref());
+            jwks.map_or(UNSAID, |jwks| -number(jwks))
+        }),
+        issuer("issuer.scopes", &["[\"a\"]", "[\"a\", \"b\"]"], |w, _| {
+            w.first().issuer.as_ref().map_or(UNSAID, |issuer| issuer.scopes.len() as i64)
+        }),
+        issuer("issuer.profile", &["\"p9\"", "\"p2\""], |w, _| {
+            let profile = w.first().issuer.as_ref().and_then(|issuer| issuer.profile.as_ref());
+            profile.map_or(UNSAID, |profile| -number(profile))
+        }),
+        issuer("issuer.profile_claim", &["\"c9\"", "\"c2\""], |w, _| {
+            let claim = w.first().issuer.as_ref().and_then(|issuer| issuer.profile_claim.as_ref());
+            claim.map_or(UNSAID, |claim| -number(claim))
+        }),
         simple("context.passthrough", &["true", "false"], Own, |w, of| {
             let of_candidate = |candidate: &Candidate| (!candidate.context.passthrough).into();
             w.candidate(of.id()).map_or(GONE, of_candidate)
@@ -576,7 +610,10 @@ fn each_key_combines_as_its_rule_says() {
         if rule == CombineRule::UserOnly {
             // What has no effect is said to have none.
             let world = home.world(trial.values.last().expect("there are values"), "");
-            assert_eq!(world.first().keys_for_user_only(), [key]);
+            let mut keys = world.first().keys_for_user_only();
+            // An issuer that is not named so is none.
+            keys.retain(|set| *set == key || !["issuer.url", "issuer.audience"].contains(set));
+            assert_eq!(keys, [key]);
         }
     }
 }

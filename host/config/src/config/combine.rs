@@ -188,6 +188,12 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("profiles.*.prompts", UserOnly, ""),
     row("profiles.*.prefix", UserOnly, ""),
     row("profiles.*.calls_per_minute", UserOnly, ""),
+    row("issuer.url", UserOnly, ""),
+    row("issuer.audience", UserOnly, ""),
+    row("issuer.jwks", UserOnly, ""),
+    row("issuer.scopes", UserOnly, ""),
+    row("issuer.profile", UserOnly, ""),
+    row("issuer.profile_claim", UserOnly, ""),
     row("context.passthrough", OwnPluginsStricter, "`false` of the user holds"),
     row("supervision.max_restarts", OwnPluginsStricter, "the fewer"),
     row("supervision.restart_window", OwnPluginsStricter, "the longer"),
@@ -252,6 +258,7 @@ pub fn bound_by_user(project: &mut Config, user: &Config) {
     project.watch = user.watch;
     project.results = user.results;
     project.profiles.clone_from(&user.profiles);
+    project.issuer.clone_from(&user.issuer);
     if user.hooks.on_failure == OnFailure::Stop {
         project.hooks.on_failure = OnFailure::Stop;
     }
