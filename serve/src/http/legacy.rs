@@ -47,6 +47,10 @@ const PRIMING_SINCE: &str = "2025-11-25";
 const MAX_KEPT_STREAMS: usize = 16;
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
+/// The share of all sessions that may be unused: one in so many. Where there are fewer, a client that has just begun one
+/// and is about to use it is among them, and it keeps it.
+const UNUSED_SHARE: usize = 10;
+
 /// The sessions, by their ids.
 pub(super) struct Sessions {
     all: Mutex<HashMap<String, Arc<HttpSession>>>,
@@ -98,9 +102,7 @@ impl Sessions {
         let mut ended: Vec<_> = idle.iter().filter_map(|id| all.remove(id)).collect();
         if all.len() >= self.most {
             let principal = &session.session.peer.principal;
-            let waits = all.iter().filter(|(_, session)| session.in_flight.is_empty());
-            let least = waits.min_by_key(|(_, session)| session.rank(principal));
-            let least = least.map(|(id, _)| id.clone());
+            let least = least_missed(all.values(), self.most, principal);
             ended.extend(least.and_then(|id| all.remove(&id)));
         }
         let has_room = all.len() < self.most;
@@ -129,6 +131,25 @@ impl Sessions {
     }
 }
 
+/// The session that ends where one has to for a session of this principal: of those of the same principal first, then of
+/// those that nobody has used since they began if these are many, then of those that nobody listens to, the one unused
+/// for longest. None that is at work ends.
+fn least_missed<'a>(
+    all: impl Iterator<Item = &'a Arc<HttpSession>> + Clone,
+    most: usize,
+    principal: &str,
+) -> Option<String> {
+    let unused = all.clone().filter(|session| !session.is_in_use()).count();
+    let are_many = unused > most / UNUSED_SHARE;
+    let waiting = all.filter(|session| session.in_flight.is_empty());
+    let least = waiting.min_by_key(|session| {
+        let is_others = *session.session.peer.principal != *principal;
+        let is_missed = session.is_in_use() || !are_many;
+        (is_others, is_missed, session.is_listening(), *lock(&session.used))
+    });
+    least.map(|session| session.session.id.clone())
+}
+
 impl HttpSession {
     fn is_idle(&self, most: Duration) -> bool {
         lock(&self.used).elapsed() > most && self.in_flight.is_empty() && !self.is_listening()
@@ -139,12 +160,8 @@ impl HttpSession {
         self.news.receiver_count() > 0
     }
 
-    /// How late it ends where one has to for a session of this principal: those of the same principal first, then those
-    /// that nobody has used since they began, then those that nobody listens to, and of these the one unused for longest.
-    fn rank(&self, principal: &str) -> (bool, bool, bool, Instant) {
-        let is_others = *self.session.peer.principal != *principal;
-        let is_in_use = self.is_in_use.load(Ordering::Relaxed);
-        (is_others, is_in_use, self.is_listening(), *lock(&self.used))
+    fn is_in_use(&self) -> bool {
+        self.is_in_use.load(Ordering::Relaxed)
     }
 
     /// Ends the session: what is in flight is given up.

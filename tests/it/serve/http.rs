@@ -361,6 +361,31 @@ async fn a_session_is_its_clients_until_it_ends() {
     served.end().await;
 }
 
+#[tokio::test]
+async fn clients_that_begin_together_keep_their_sessions_where_there_is_no_room() {
+    let served = Served::new(|settings| settings.max_sessions = 20).await;
+    let ping = legacy(1, "ping", json!({}));
+    let is_there = async |session: &str| {
+        served.post(&[("Mcp-Session-Id", session)], &ping).await.status == 200
+    };
+    let mut left_behind = Vec::new();
+    for _ in 0..20 {
+        let session = served.begin(&[]).await;
+        assert!(is_there(&session).await);
+        left_behind.push(session);
+    }
+    let (first, second) = (served.begin(&[]).await, served.begin(&[]).await);
+    assert!(is_there(&first).await && is_there(&second).await);
+    assert!(!is_there(&left_behind[0]).await && !is_there(&left_behind[1]).await);
+    // Where many are begun and not used, one of these ends.
+    let (unused, newer) = (served.begin(&[]).await, served.begin(&[]).await);
+    served.begin(&[]).await;
+    served.begin(&[]).await;
+    assert!(!is_there(&unused).await);
+    assert!(is_there(&newer).await && is_there(&left_behind[19]).await);
+    served.end().await;
+}
+
 /// Tokens of every kind. The texts are their names.
 #[derive(Debug, Default)]
 struct Tokens {
