@@ -147,6 +147,9 @@ fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wanted = |group: &str| only.as_deref().is_none_or(|only| group.contains(only));
     print(&runtime.block_on(all(wanted)));
+    if wanted("serve") {
+        runtime.block_on(served::print_memory());
+    }
     if wanted("throughput") {
         print_throughput(runtime.block_on(throughput()));
     }
@@ -695,15 +698,21 @@ async fn many(rows: &mut Vec<Row>) {
     rows.push(Row { what, ours: Some(median(times)), bare: None });
 }
 
-/// The memory of this process that is its own, in KiB, where the system tells: what was written to,
-/// and what is mapped from files that nobody else maps, such as cached code.
-fn private_memory() -> Option<(u64, u64)> {
-    let status = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+/// Amounts of memory of a process, in KiB, where the system tells.
+fn memory<const N: usize>(process: &str, names: [&str; N]) -> Option<[u64; N]> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let of = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse::<u64>().ok()
     };
-    Some((of("Private_Dirty:")?, of("Private_Clean:")?))
+    let found: Option<Vec<u64>> = names.into_iter().map(of).collect();
+    found?.try_into().ok()
+}
+
+/// The memory of this process that is its own, in KiB: what was written to, and what is mapped from files that nobody
+/// else maps, such as cached code.
+fn private_memory() -> Option<[u64; 2]> {
+    memory("self", ["Private_Dirty:", "Private_Clean:"])
 }
 
 /// How many plugins [`memory_of`] looks at.
@@ -767,7 +776,7 @@ async fn memory_of(measure: &str) {
     let _plugins = build(1..IDLE).await;
     let (Some(before), Some(after)) = (before, private_memory()) else { return };
     let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / (IDLE - 1) as f64;
-    let (written, mapped) = (each(before.0, after.0), each(before.1, after.1));
+    let (written, mapped) = (each(before[0], after[0]), each(before[1], after[1]));
     println!("{written:>7.1} KiB {mapped:>7.1} KiB");
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::{Row, arguments, guests, measure, tenon, versus};
+use crate::{Row, arguments, guests, measure, memory, tenon, versus};
 
 /// The server that is written with rmcp.
 const RMCP: &str = env!("CARGO_BIN_EXE_demo-server");
@@ -30,7 +30,7 @@ struct Piped {
     output: BufReader<ChildStdout>,
     /// How many requests were sent.
     sent: u64,
-    _server: Child,
+    server: Child,
 }
 
 impl Piped {
@@ -39,7 +39,7 @@ impl Piped {
         let mut server = server.spawn().expect("the server starts");
         let input = server.stdin.take().expect("it is piped");
         let output = BufReader::new(server.stdout.take().expect("it is piped"));
-        let mut piped = Self { input, output, sent: 0, _server: server };
+        let mut piped = Self { input, output, sent: 0, server };
         let client = json!({ "name": "costs", "version": "1" });
         let params =
             json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
@@ -275,4 +275,82 @@ pub(crate) async fn all(rows: &mut Vec<Row>) {
     })
     .await;
     rows.push(Row::new("start until the first list, all cached", times, beside));
+}
+
+/// How many plugins are idle, and how many tools they have together.
+const IDLE_PLUGINS: usize = 20;
+const IDLE_TOOLS: usize = 500;
+
+/// How long a server was idle when its memory is looked at.
+const IDLE_TIME: Duration = Duration::from_secs(1);
+
+/// Prints what a server takes that has nothing to do, after its tools were listed: with many plugins, with one and with
+/// none, and a server that is written with rmcp. Half of the plugins are components, and half are scripts.
+pub(crate) async fn print_memory() {
+    let folder = project("");
+    let wasm = std::fs::read(guests::MISBEHAVE).expect("the guest was built");
+    let [mut components, mut scripts] = [Vec::new(), Vec::new()];
+    for i in 0..IDLE_PLUGINS / 2 {
+        // Each component is another one.
+        let own = [&wasm[..], &[0, 3, 1, b'i', i as u8]].concat();
+        std::fs::write(folder.path().join(format!("c{i}.wasm")), own).unwrap();
+        components.push(format!("c{i}.wasm"));
+        scripts.push(format!("s{i}.rhai"));
+    }
+    let write = |components: &[String], scripts: &[String]| {
+        let configuration = format!("plugins.wasm = {components:?}\nplugins.scripts = {scripts:?}");
+        std::fs::write(folder.path().join("tenon.toml"), configuration).unwrap();
+    };
+    write(&components[..1], &[]);
+    let Some((_, tools_of_one)) = idle(serve(&folder, &[])).await else { return };
+    let of_scripts = IDLE_TOOLS - tools_of_one * components.len();
+    for (i, script) in scripts.iter().enumerate() {
+        let tools = of_scripts / scripts.len() + usize::from(i < of_scripts % scripts.len());
+        let script_text = format!(
+            "for i in 0..{tools} {{ tool(#{{ name: `tool_${{i}}`, description: \"Has the number ${{i}}\", \
+             schema: #{{ type: \"object\", properties: #{{ text: #{{ type: \"string\" }} }} }} }}, |a| a); }}"
+        );
+        std::fs::write(folder.path().join(script), script_text).unwrap();
+    }
+    println!("\n{:<52} {:>11} {:>11}", "memory of an idle server", "resident", "written");
+    let print = |what: &str, [resident, written]: [u64; 2]| {
+        let [resident, written] = [resident, written].map(|kib| kib as f64 / 1024.0);
+        println!("{what:<52} {resident:>7.1} MiB {written:>7.1} MiB");
+    };
+    for (what, components, scripts) in [
+        ("`tenon serve`, 500 tools of 20 plugins", &components[..], &scripts[..]),
+        ("`tenon serve`, one component", &components[..1], &[]),
+        ("`tenon serve`, no plugin", &[], &[]),
+    ] {
+        write(components, scripts);
+        // The first compiles what the others find in the cache.
+        let Some((_, tools)) = idle(serve(&folder, &[])).await else { return };
+        assert!(scripts.is_empty() || tools == IDLE_TOOLS, "there are {tools} tools");
+        if let Some((memory, _)) = median_idle(|| serve(&folder, &[])).await {
+            print(what, memory);
+        }
+    }
+    if let Some((memory, tools)) = median_idle(|| Some(Command::new(RMCP))).await {
+        print(&format!("a server written with rmcp, {tools} tools"), memory);
+    }
+}
+
+/// The memory of a server that is idle, in KiB: what is resident, and what of it was written to. And how many tools it
+/// has.
+async fn idle(server: Option<Command>) -> Option<([u64; 2], usize)> {
+    let mut server = Piped::start(server?).await;
+    let tools = server.list().await;
+    tokio::time::sleep(IDLE_TIME).await;
+    let process = server.server.id()?.to_string();
+    Some((memory(&process, ["Rss:", "Private_Dirty:"])?, tools))
+}
+
+/// The median of some servers by what is resident.
+async fn median_idle(server: impl Fn() -> Option<Command>) -> Option<([u64; 2], usize)> {
+    let mut measured = Vec::new();
+    for _ in 0..5 {
+        measured.push(idle(server()).await?);
+    }
+    measured.sort_unstable();
+    measured.get(measured.len() / 2).copied()
 }
