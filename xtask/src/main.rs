@@ -7,6 +7,7 @@ mod install;
 mod mutants;
 mod package;
 mod setup;
+mod soak;
 mod test;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -31,7 +32,9 @@ cargo xtask TASK
             FILE...             tries those of these files
   package makes the crates as a registry gets them, and builds each from that alone
   lint    checks format, clippy, documentation, and licences of what is depended on
-  bench   measures what this host costs, beside bare wasmtime";
+  bench   measures what this host costs, beside bare wasmtime
+  soak    serves 64 clients for ten minutes, or as many seconds as are said, while plugins are loaded
+          again, a server is killed each second, and clients vanish";
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -44,6 +47,7 @@ fn main() -> Result<()> {
         Some("mutants") => mutants::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),
+        Some("soak") => soak::run_task(arguments.collect()),
         _ => bail!("{USAGE}"),
     }
 }
