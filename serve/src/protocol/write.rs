@@ -2,7 +2,9 @@
 //! is spelled in another way.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 use super::error::RpcError;
 use super::message::RequestId;
@@ -77,14 +79,15 @@ pub(crate) fn complete(era: Era, result: String, cache: Option<Cache>) -> String
     [r#"{"resultType":"complete""#, &cache, comma, members].concat()
 }
 
-/// Takes a member out of an object that is JSON. One that does not have it stays the text that it is.
+/// Takes a member out of an object that is JSON. The values of the others stay the text that they are.
 pub(crate) fn without(object: &mut Option<String>, member: &str) {
-    // Nearly all have none.
-    let Some(json) = object.as_deref().filter(|json| json.contains(member)) else { return };
-    if let Ok(mut members) = serde_json::from_str::<Map<String, Value>>(json)
+    // Nearly all have none. A name can be spelled with `\u`.
+    let may_have = |json: &&str| json.contains(member) || json.contains("\\u");
+    let Some(json) = object.as_deref().filter(may_have) else { return };
+    if let Ok(mut members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json)
         && members.remove(member).is_some()
     {
-        *object = (!members.is_empty()).then(|| Value::Object(members).to_string());
+        *object = (!members.is_empty()).then(|| text(&members));
     }
 }
 
@@ -102,6 +105,23 @@ mod tests {
             complete(Era::Modern, r#"{"tools":[]}"#.into(), cache),
             r#"{"resultType":"complete","ttlMs":5,"cacheScope":"private","tools":[]}"#
         );
+    }
+
+    #[test]
+    fn a_member_is_taken_out_and_the_others_are_spelled_as_they_were() {
+        let check = |object: &str, expected: Option<&str>| {
+            let mut object = Some(object.to_string());
+            without(&mut object, "resultType");
+            assert_eq!(object.as_deref(), expected);
+        };
+        check(r#"{"resultType":"complete"}"#, None);
+        check(r#"{"result\u0054ype":"complete","a":[]}"#, Some(r#"{"a":[]}"#));
+        check(
+            r#"{"resultType":"complete","_meta":{"n":[1e3,-0, 18446744073709551617]},"z":"\u0041"}"#,
+            Some(r#"{"_meta":{"n":[1e3,-0, 18446744073709551617]},"z":"\u0041"}"#),
+        );
+        check(r#"{ "a": "resultType" }"#, Some(r#"{ "a": "resultType" }"#));
+        check("no object: resultType", Some("no object: resultType"));
     }
 
     #[test]
