@@ -1079,21 +1079,15 @@ impl Scenario {
         let entry = named("s", &format!("url = \"%s\", headers = {headers}"));
         let configure = format!("printf 'plugins.mcp = [{entry}]\\n' \"$1\" > tenon.toml");
         project.write("client.sh", format!("set -eu\n{configure}\n{commands}\n"));
-        let mut suite = Command::new(newer_node(&servers.folder));
+        let mut suite = Command::from(project.program(newer_node(&servers.folder)));
         suite.arg(servers.script("conformance")).args(["client", "--command", "sh client.sh"]);
         suite.args(["--scenario", name, "--spec-version", revision]);
         suite.args(["--output-dir", "results", "--timeout", "180000"]);
-        for (name, value) in project.command(&[]).get_envs() {
-            match value {
-                Some(value) => suite.env(name, value),
-                None => suite.env_remove(name),
-            };
-        }
         let tenon = support::tenon().parent().expect("it is in a folder");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = [tenon.to_path_buf()].into_iter().chain(std::env::split_paths(&path));
         suite.env("PATH", std::env::join_paths(path).expect("it was split before"));
-        suite.current_dir(project.path(".")).stdin(Stdio::null()).kill_on_drop(true);
+        suite.stdin(Stdio::null()).kill_on_drop(true);
         let output = suite.output().await.expect("the suite starts");
         let said = format!("{}{}", stdout(&output), stderr(&output));
 

@@ -1,6 +1,7 @@
 //! What the tests share: platforms in temporary surroundings, and the `tenon` command.
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -84,15 +85,7 @@ impl Project {
 
     /// Runs the `tenon` command in the project, under limits that a shell sets for it.
     pub(crate) fn tenon_within(&self, limits: &str, arguments: &[&str]) -> Output {
-        let template = self.command(&[]);
-        let mut limited = Command::new("sh");
-        limited.current_dir(template.get_current_dir().expect("it is set"));
-        for (name, value) in template.get_envs() {
-            match value {
-                Some(value) => limited.env(name, value),
-                None => limited.env_remove(name),
-            };
-        }
+        let mut limited = self.program("sh");
         limited.args(["-c", &format!("{limits} && exec \"$@\""), "sh"]).arg(tenon());
         limited.args(arguments).output().expect("a shell starts")
     }
@@ -110,11 +103,17 @@ impl Project {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.program(tenon());
+        command.args(arguments);
+        command
+    }
+
+    /// A program that runs in the project as `tenon` does there.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let state = self.folder.path().join("state");
         write_cache_key(&state.join("tenon"));
-        let mut command = Command::new(tenon());
+        let mut command = Command::new(program);
         command
-            .args(arguments)
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path())
             .env("XDG_CACHE_HOME", cache())

@@ -1,25 +1,34 @@
 //! MCP clients that nobody here wrote, in front of `tenon serve`: the official conformance suite, and the official SDKs.
-//! The plugins behind it are a component, a script and a server, so that each kind is tested.
+//! The plugins behind it are a component, a script and a server, so that each kind is tested; in the matrix of all SDKs
+//! they are servers of either era.
 //!
 //! `cargo xtask test` installs them, at the versions of the lock files in `real/`, and says where they are. Without them
 //! these tests are listed as ignored, which one line says, and none of them passes.
 
 #![allow(clippy::print_stderr)]
 
-#[path = "it/support.rs"]
+#[path = "../it/support.rs"]
 #[allow(dead_code)]
 mod support;
 
+mod matrix;
+mod relay;
+mod rmcp_client;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
+use tenon_host::Platform;
 use tenon_host::services::GrantAll;
 use tenon_serve::{EveryClient, HttpSettings, Profile, Server, Settings};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use support::{EVERYTHING_SERVER, MODERN_SERVER, Project, stderr, stdout, tenon};
 use tenon_tests::{installed, newer_node, npm_script, run_trial};
@@ -58,6 +67,14 @@ fn main() -> ExitCode {
         the_conformance_suite_notices_what_is_missing,
         the_official_sdks_list_what_is_served,
     );
+    for client in &matrix::CLIENTS {
+        let of_trial = folder.clone();
+        let trial = Trial::test(client.trial(), move || match of_trial {
+            Some(folder) => run_trial(matrix::check(&folder, client)),
+            None => Err(Failed::from("no real MCP clients are installed")),
+        });
+        trials.push(trial.with_ignored_flag(folder.is_none()));
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -94,25 +111,47 @@ fn project_without(tools: &[&str]) -> Project {
     project
 }
 
+/// A project that this process serves over HTTP.
+struct Served {
+    platform: Platform,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl Served {
+    async fn start(project: &Project, prefix: bool, settings: HttpSettings) -> Self {
+        let builder = project.builder().workspace(project.path("")).state(project.path("state"));
+        let builder = builder.approver(GrantAll).client_features(EveryClient).start_servers();
+        let platform = builder.build().await.expect("it is built");
+        let profile = Settings::with_profile(Profile { prefix, ..Profile::default() });
+        let server = Server::new(platform.clone(), profile).expect("there is a server");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+        let address = listener.local_addr().expect("it has an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            let stop = async {
+                let _ = stopped.await;
+            };
+            server.serve_http(listener, settings, stop).await
+        });
+        Self { platform, address, stop, serving }
+    }
+
+    async fn stop(self) {
+        drop(self.stop);
+        self.serving.await.expect("it does not panic").expect("it ends well");
+        self.platform.shutdown().await;
+    }
+}
+
 /// Has the suite check a server of a project. Gives its exit code, and what it says.
 async fn check(folder: &Path, requirements: &str, project: Project) -> (Option<i32>, String) {
-    let builder = project.builder().workspace(project.path("")).state(project.path("state"));
-    let builder = builder.approver(GrantAll).client_features(EveryClient).start_servers();
-    let platform = builder.build().await.expect("it is built");
-    let settings = Settings::with_profile(Profile { prefix: false, ..Profile::default() });
-    let server = Server::new(platform.clone(), settings).expect("there is a server");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
-    let url = format!("http://{}/mcp", listener.local_addr().expect("it has an address"));
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(async move {
-        let mut settings = HttpSettings::default();
-        // Short enough that one tool of the script takes longer.
-        settings.stream_time = Duration::from_millis(500);
-        let stop = async {
-            let _ = stopped.await;
-        };
-        server.serve_http(listener, settings, stop).await
-    });
+    let mut settings = HttpSettings::default();
+    // Short enough that one tool of the script takes longer.
+    settings.stream_time = Duration::from_millis(500);
+    let served = Served::start(&project, false, settings).await;
+    let url = format!("http://{}/mcp", served.address);
     // With a list of known failures, of which there are none, warnings are failures as well.
     project.write("known.yml", "server: []\n");
     let mut suite = Command::new(newer_node(folder));
@@ -120,9 +159,7 @@ async fn check(folder: &Path, requirements: &str, project: Project) -> (Option<i
     suite.args(["--requirements", requirements, "--expected-failures"]);
     suite.arg(project.path("known.yml")).stdin(Stdio::null()).kill_on_drop(true);
     let output = suite.output().await.expect("the suite starts");
-    drop(stop);
-    serving.await.expect("it does not panic").expect("it ends well");
-    platform.shutdown().await;
+    served.stop().await;
     (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
 }
 
@@ -169,22 +206,15 @@ async fn the_official_sdks_list_what_is_served(folder: &Path) {
     let approved = project.tenon(&["approve", "--all", "--yes"]);
     assert!(approved.status.success(), "{}", stderr(&approved));
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("real/clients");
-    let mut typescript = Command::new("node");
+    let mut typescript = project.program("node");
     typescript.arg(clients.join("list-tools.cjs")).arg(folder);
-    let mut python = Command::new(folder.join("python/bin/python"));
+    let mut python = project.program(folder.join("python/bin/python"));
     python.arg(clients.join("list_tools.py"));
     let mut lists = Vec::new();
-    for (sdk, mut client) in [("TypeScript", typescript), ("Python", python)] {
-        let client = client.arg(tenon()).args(["serve", "--prefix", "false"]);
-        let command = project.command(&[]);
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => client.env(name, value),
-                None => client.env_remove(name),
-            };
-        }
-        let folder: PathBuf = project.path(".");
-        let output = client.current_dir(folder).stdin(Stdio::null()).kill_on_drop(true).output();
+    for (sdk, client) in [("TypeScript", typescript), ("Python", python)] {
+        let mut client = Command::from(client);
+        client.arg(tenon()).args(["serve", "--prefix", "false"]);
+        let output = client.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = output.await.expect("the client starts");
         assert!(output.status.success(), "{sdk}: {}", stderr(&output));
         let tools: Vec<Value> = serde_json::from_slice(&output.stdout).expect("it is JSON");

@@ -27,11 +27,23 @@ enum Installer {
     /// npm, by one of its commands. `ci` wants a lock that names every optional package for every platform,
     /// which some registries do not have.
     Npm(&'static str),
-    /// pip, into an environment in `python`.
-    Pip,
+    /// pip, into environments.
+    Pip(&'static [PythonEnvironment]),
     /// Cargo: programs, and what these compile for.
     Cargo { crates: &'static [Crate], targets: &'static [&'static str] },
 }
+
+/// An environment of Python. What does not go together has one each.
+#[derive(Debug)]
+struct PythonEnvironment {
+    folder: &'static str,
+    /// The lock file with what is in it.
+    requirements: &'static str,
+}
+
+/// The environment that each group has.
+const PYTHON: PythonEnvironment =
+    PythonEnvironment { folder: "python", requirements: "requirements.txt" };
 
 /// A program that Cargo compiles.
 #[derive(Debug)]
@@ -57,7 +69,10 @@ const GROUPS: [ProgramGroup; 5] = [
         source: "tests/real",
         folder: "real-servers",
         variable: "TENON_REAL_SERVERS_PIP",
-        installer: Installer::Pip,
+        installer: Installer::Pip(&[
+            PYTHON,
+            PythonEnvironment { folder: "python-1", requirements: "requirements-1.txt" },
+        ]),
     },
     ProgramGroup {
         tests: "the tests with plugins in JavaScript and C and of the guide",
@@ -71,7 +86,7 @@ const GROUPS: [ProgramGroup; 5] = [
         source: "tests/languages",
         folder: "toolchains",
         variable: "TENON_TOOLCHAINS_PIP",
-        installer: Installer::Pip,
+        installer: Installer::Pip(&[PYTHON]),
     },
     ProgramGroup {
         tests: "the tests with plugins of cargo-component and in C and of the guide",
@@ -224,13 +239,26 @@ impl Crate {
     }
 }
 
+impl PythonEnvironment {
+    fn install(&self, folder: &Path) -> Result<()> {
+        run(Command::new("python3").args(["-m", "venv", self.folder]).current_dir(folder))?;
+        run(Command::new(folder.join(self.folder).join("bin/pip"))
+            .args(["install", "--quiet", "--require-hashes"])
+            .args(["--requirement", self.requirements])
+            .current_dir(folder))
+    }
+}
+
 impl Installer {
     /// The name of what says that it is done, and the files that say what there is to install.
-    fn files(&self) -> (&'static str, &'static [&'static str]) {
+    fn files(&self) -> (&'static str, Vec<&'static str>) {
         match self {
-            Self::Npm(_) => ("installed-npm", &["package.json", "package-lock.json"]),
-            Self::Pip => ("installed-pip", &["requirements.txt"]),
-            Self::Cargo { .. } => ("installed-cargo", &[]),
+            Self::Npm(_) => ("installed-npm", vec!["package.json", "package-lock.json"]),
+            Self::Pip(environments) => {
+                let files = environments.iter().map(|environment| environment.requirements);
+                ("installed-pip", files.collect())
+            }
+            Self::Cargo { .. } => ("installed-cargo", Vec::new()),
         }
     }
 
@@ -241,12 +269,8 @@ impl Installer {
                 // Without a network, npm waits over a minute for each package, one after the other.
                 .args(["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"])
                 .current_dir(folder)),
-            Self::Pip => {
-                run(Command::new("python3").args(["-m", "venv", "python"]).current_dir(folder))?;
-                run(Command::new(folder.join("python/bin/pip"))
-                    .args(["install", "--quiet", "--require-hashes"])
-                    .args(["--requirement", "requirements.txt"])
-                    .current_dir(folder))
+            Self::Pip(environments) => {
+                environments.iter().try_for_each(|environment| environment.install(folder))
             }
             Self::Cargo { crates, targets } => {
                 run(Command::new("rustup").args(["target", "add"]).args(*targets))?;
@@ -273,14 +297,14 @@ impl ProgramGroup {
         fs::create_dir_all(folder)?;
         let (stamp, files) = self.installer.files();
         let mut wanted = format!("{:?}\n", self.installer);
-        for file in files {
+        for file in &files {
             wanted.push_str(&fs::read_to_string(source.join(file))?);
         }
         let stamp = folder.join(stamp);
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(());
         }
-        for file in files {
+        for file in &files {
             fs::copy(source.join(file), folder.join(file))?;
         }
         self.installer.run(folder)?;
