@@ -24,7 +24,7 @@ type Recorded = Arc<Mutex<BTreeMap<usize, Vec<u8>>>>;
 /// A relay to a server over HTTP. It ends with this.
 pub(crate) struct Relay {
     /// Where clients connect over TCP.
-    pub(crate) address: SocketAddr,
+    address: SocketAddr,
     /// Where they connect as well.
     pub(crate) socket: PathBuf,
     recorded: Recorded,
@@ -58,6 +58,10 @@ impl Relay {
             }
         });
         Ok(Self { address, socket, recorded, tasks: [tcp, unix] })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
     }
 
     /// All that the server has said.

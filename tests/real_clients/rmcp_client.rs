@@ -78,7 +78,7 @@ pub(super) async fn report(era: Era, connection: &Connection<'_>) -> Value {
             user.serve_with_lifecycle(transport, lifecycle).await
         }
         Connection::Http(relay) => {
-            let (url, socket) = (connection.url(), relay.socket.to_str().expect("it is text"));
+            let (url, socket) = (relay.url(), relay.socket.to_str().expect("it is text"));
             let client = UnixSocketHttpClient::new(socket, &url);
             let config = StreamableHttpClientTransportConfig::with_uri(url);
             let transport = StreamableHttpClientTransport::with_client(client, config);

@@ -43,7 +43,7 @@ def own(names, server: str) -> list[str]:
 
 
 async def see(client, user: User, server: str) -> dict:
-    """Uses everything that a server has. `abandon` sends what cancels the call that runs, where leaving it does not."""
+    """Uses everything that a server has. The client's `abandon` cancels the call that runs, where leaving it does not."""
 
     async def call(tool: str, arguments: dict, progress: Progress | None = None) -> str:
         result = await client.call_tool(f"{server}__{tool}", arguments, progress_callback=progress)
