@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_repoll::Repolled;
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet};
@@ -243,7 +244,7 @@ impl Conversation {
     ) -> Result<(), RpcError> {
         let (tasks, ids, of_task) = (&mut self.tasks, &mut self.ids, id.clone());
         self.in_flight.begin(id, self.server.settings.max_in_flight, || {
-            let handle = tasks.spawn(task);
+            let handle = tasks.spawn(Repolled::new(task));
             ids.insert(handle.id(), of_task);
             (handle, ())
         })

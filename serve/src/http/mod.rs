@@ -23,6 +23,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_repoll::Repolled;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -157,10 +158,10 @@ impl Server {
             };
             let _ = stream.set_nodelay(true);
             let shared = shared.clone();
-            connections.spawn(async move {
+            connections.spawn(Repolled::new(async move {
                 let _place = place;
                 serve_connection(shared, TokioIo::new(stream)).await;
-            });
+            }));
         }
         drop(listener);
         close.send_replace(true);

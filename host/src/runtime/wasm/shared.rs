@@ -17,6 +17,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tenon_repoll::Repolled;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
 
@@ -230,7 +231,7 @@ impl InstanceHandle {
             kill: Notify::new(),
         });
         let usage_counter = instance.store.data().usage_counter();
-        tokio::spawn(own(instance, inbox, state.clone()));
+        tokio::spawn(Repolled::new(own(instance, inbox, state.clone())));
         Arc::new(Self { work, state, usage_counter })
     }
 
