@@ -57,8 +57,10 @@ pub(crate) enum Outcome {
 }
 
 /// The errors of a call whose server was killed: before the call was answered, and before it was sent.
-const ENDED: [&str; 2] =
-    ["unavailable: the server was ended by signal 9", "unavailable: the server is not connected"];
+const ENDED: [&str; 2] = [
+    "unavailable: the server was ended by signal 9",
+    "unavailable: the server ends as soon as it is connected",
+];
 
 #[derive(Default)]
 pub(crate) struct Tally {

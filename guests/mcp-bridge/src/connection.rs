@@ -316,9 +316,24 @@ pub(crate) fn server() -> Option<Server> {
     with(|state| state.client.server().cloned())
 }
 
+/// How often somebody waits for a connection that is lost before they use it.
+const MOST_CONNECTIONS: usize = 3;
+
 /// What the server has, connected. A server that was lost is started again; who comes while that is
 /// being done waits for it. It goes on when they give up.
 pub(crate) async fn connected(call_id: Option<&str>) -> Result<ServerCapabilities, Error> {
+    for _ in 0..MOST_CONNECTIONS {
+        let capabilities = connection(call_id).await?;
+        // Between the connection and those who waited for it the server may end. Nothing was sent to it.
+        if with(|state| state.client.server().is_some()) {
+            return Ok(capabilities);
+        }
+    }
+    Err(Error::unavailable("the server ends as soon as it is connected"))
+}
+
+/// What the server has that is connected or that is being connected now.
+async fn connection(call_id: Option<&str>) -> Result<ServerCapabilities, Error> {
     let waiting = with(|state| {
         if let Some(server) = state.client.server() {
             return Err(server.capabilities);
