@@ -96,14 +96,17 @@ impl Work {
         let result = json!({
             "supportedVersions": supported,
             "capabilities": server_capabilities(),
-            "_meta": { SERVER_INFO: server_info() },
         });
         self.cached(result.to_string())
     }
 
-    /// A result that a modern client may keep. Where clients have tokens, others may see something else at the same
-    /// address.
-    fn cached(&self, result: String) -> String {
+    /// A result that a modern client may keep, which has no `_meta` of its own. Where clients have tokens, others may see
+    /// something else at the same address.
+    fn cached(&self, mut result: String) -> String {
+        if self.era == Era::Modern && result.pop() == Some('}') {
+            let info = &*SERVER_INFO_JSON;
+            result += &format!(r#","_meta":{{"{SERVER_INFO}":{info}}}}}"#);
+        }
         let is_public = !self.peer.is_known && !self.peer.profile.is_narrowed();
         write::complete(self.era, result, Some(Cache { ttl: LIST_TTL_MILLIS, is_public }))
     }

@@ -33,7 +33,9 @@ over HTTP until it is interrupted. What plugins ask of a user or a model, the cl
 the terminal: `tenon approve` and `tenon trust` come first.
 
 Over HTTP clients send a token, `Authorization: Bearer …`. One is made on first use and kept in a private file,
-which is named on standard error; `tenon token` makes others. `/mcp/p/NAME` offers what a profile says. TLS is for a proxy in front of it.")]
+which is named on standard error; `tenon token` makes others, and `[issuer]` in the user's configuration names an
+authorization server whose tokens are good as well. `/mcp/p/NAME` offers what a profile says. TLS is for a proxy
+in front of it.")]
 pub(crate) struct Args {
     /// Serve HTTP on this address, at /mcp; with port 0 on a free one
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7331")]

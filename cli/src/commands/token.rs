@@ -18,7 +18,8 @@ use crate::{Common, duration, output};
   tenon token revoke helper
 
 Each client can have a token of its own, which is good for one profile or for some tools only. A profile also says
-which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server that runs notices at once what is added or revoked.")]
+which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server
+that runs notices at once what is added or revoked.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

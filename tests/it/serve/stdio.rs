@@ -116,6 +116,9 @@ async fn both_eras_are_spoken_on_one_stream() {
         (&listed["resultType"], &listed["cacheScope"]),
         (&json!("complete"), &json!("public"))
     );
+    for result in [&discovered["result"], &listed] {
+        assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "tenon");
+    }
     let early = client.ask(legacy(3, "tools/list", json!({}))).await;
     assert_eq!(early["error"]["code"], -32600);
     assert_eq!(client.ask(legacy(4, "ping", json!({}))).await["result"], json!({}));
