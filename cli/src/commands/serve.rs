@@ -38,7 +38,7 @@ authorization server whose tokens are good as well. `/mcp/p/NAME` offers what a 
 in front of it.")]
 pub(crate) struct Args {
     /// Serve HTTP on this address, at /mcp; with port 0 on a free one
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7331")]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7331", value_parser = address)]
     http: Option<SocketAddr>,
     /// Read the token of HTTP clients from this private file
     #[arg(long, value_name = "FILE", requires = "http")]
@@ -58,6 +58,11 @@ pub(crate) struct Args {
     /// Begin the names of tools and prompts with those of their plugins
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set)]
     prefix: Option<bool>,
+}
+
+/// Reads an address to serve on.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it is an IP address and a port, as `127.0.0.1:7331`".into())
 }
 
 /// Reads the name of a host, as it stands in `Host`.
@@ -141,7 +146,13 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
         let address = listener.local_addr()?;
         io::Result::Ok((listener, address))
     };
-    listening.await.map_err(|error| Error::Host(format!("{address} cannot be served: {error}")))
+    listening.await.map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; name another port, or 0 for a free one",
+            _ => "",
+        };
+        Error::Host(format!("{address} cannot be served: {error}{hint}"))
+    })
 }
 
 /// The profiles of the configuration, and which of them clients are offered that choose none.

@@ -318,7 +318,8 @@ impl DiskState {
         let untrusted = self.discovery.untrusted.as_ref()?;
         let is_changed =
             matches!(untrusted.why, TrustProblem::Changed(_) | TrustProblem::Unreadable(_));
-        (before.is_none() && is_changed).then(|| format!("{untrusted}; {}", untrusted.remedy()))
+        let problem = || format!("{}; {}", untrusted.described_while_running(), untrusted.remedy());
+        (before.is_none() && is_changed).then(problem)
     }
 
     /// How it differs from what is loaded.
@@ -413,7 +414,11 @@ impl PluginSlot {
             return (self, replaced, Event::Reloaded { plugin, change });
         }
         let problem = self.report.detail.clone().unwrap_or_default();
-        let event = Event::NotReloaded { plugin: Some(plugin), problem: problem.clone() };
+        let told = match &self.report.remedy {
+            Some(remedy) => format!("{problem}; {remedy}"),
+            None => problem.clone(),
+        };
+        let event = Event::NotReloaded { plugin: Some(plugin), problem: told };
         match former {
             Some(former) if stays => {
                 let loaded_from =

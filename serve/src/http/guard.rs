@@ -45,7 +45,7 @@ impl Guard {
         let host = hosts.next().and_then(|host| host.to_str().ok());
         if hosts.next().is_some() || !host.is_some_and(|host| self.is_ours(host)) {
             return Err(refused(
-                "the request is for another host; if it is this server's, it has to be told of its name",
+                "the request is for another host; if that is a name of this server, `tenon serve --host NAME` takes it",
             ));
         }
         for origin in headers.get_all(ORIGIN) {

@@ -84,34 +84,39 @@ pub enum TrustProblem {
 
 impl fmt::Display for UntrustedProject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let folder = shown_path(&self.folder);
-        match &self.why {
-            TrustProblem::Unknown => {
-                write!(f, "the project in {folder} is not trusted, and nothing of it is used")
-            }
-            TrustProblem::Changed(files) => {
-                const MAX_NAMES_SHOWN: usize = 3;
-                write!(
-                    f,
-                    "the project in {folder} has changed since it was trusted, and nothing of it is used: "
-                )?;
-                write!(f, "{}", files[..files.len().min(MAX_NAMES_SHOWN)].join(", "))?;
-                match files.len().saturating_sub(MAX_NAMES_SHOWN) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
-            }
-            TrustProblem::Unreadable(problem) => {
-                write!(
-                    f,
-                    "cannot tell whether the project in {folder} is trusted, so nothing of it is used: {problem}"
-                )
-            }
-        }
+        f.write_str(&self.described("nothing of it is used"))
     }
 }
 
 impl UntrustedProject {
+    /// What is wrong, told to somebody whose host runs what was trusted before.
+    pub fn described_while_running(&self) -> String {
+        self.described("what runs goes on as it was")
+    }
+
+    fn described(&self, consequence: &str) -> String {
+        const MAX_NAMES_SHOWN: usize = 3;
+        let folder = shown_path(&self.folder);
+        match &self.why {
+            TrustProblem::Unknown => {
+                format!("the project in {folder} is not trusted, and {consequence}")
+            }
+            TrustProblem::Changed(files) => {
+                let shown = files[..files.len().min(MAX_NAMES_SHOWN)].join(", ");
+                let more = match files.len().saturating_sub(MAX_NAMES_SHOWN) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!(
+                    "the project in {folder} has changed since it was trusted, and {consequence}: {shown}{more}"
+                )
+            }
+            TrustProblem::Unreadable(problem) => format!(
+                "cannot tell whether the project in {folder} is trusted, so {consequence}: {problem}"
+            ),
+        }
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> String {
         let folder = match self.folder == Path::new(".") {
