@@ -4,6 +4,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
+use std::pin::pin;
 use std::time::Duration;
 
 use super::answer::{Refused, refusal, text};
@@ -64,7 +65,18 @@ pub(super) async fn read(
     if hyper::body::Body::size_hint(&body).lower() > most as u64 {
         return Err(too_large());
     }
-    let body = match tokio::time::timeout(time, Limited::new(body, most).collect()).await {
+    let mut body = pin!(Limited::new(body, most));
+    let collected = async {
+        // Pieces are put together as they come: each for itself would take much more than it has.
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await.transpose()? {
+            if let Ok(data) = frame.into_data() {
+                bytes.extend_from_slice(&data);
+            }
+        }
+        Ok(bytes)
+    };
+    let body = match tokio::time::timeout(time, collected).await {
         Err(_) => {
             return Err(text(StatusCode::REQUEST_TIMEOUT, "the message took too long\n").into());
         }
@@ -73,9 +85,9 @@ pub(super) async fn read(
             let problem = format!("the message cannot be read: {error}\n");
             return Err(text(StatusCode::BAD_REQUEST, problem).into());
         }
-        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Ok(body)) => body,
     };
-    String::from_utf8(body.into()).map_err(|_| {
+    String::from_utf8(body).map_err(|_| {
         let error = RpcError::new(PARSE, "the message is not UTF-8");
         refusal(StatusCode::BAD_REQUEST, None, &error).into()
     })

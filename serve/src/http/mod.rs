@@ -21,12 +21,14 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_repoll::Repolled;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 
 use crate::offer::Peer;
 use crate::offer::Profile;
@@ -59,7 +61,8 @@ pub struct HttpSettings {
     pub max_sessions: usize,
     /// How long a legacy session may be idle.
     pub session_idle: Duration,
-    /// How long the headers of a request, and its body, may take to arrive.
+    /// How long the headers of a request, and its body, may take to arrive, and how long a client may read nothing of what
+    /// it is sent.
     pub read_time: Duration,
     /// How long a legacy call streams before its client has to ask for the rest, so that no proxy cuts it.
     pub stream_time: Duration,
@@ -157,6 +160,8 @@ impl Server {
                 continue;
             };
             let _ = stream.set_nodelay(true);
+            let mut stream = Box::pin(TimeoutStream::new(stream));
+            stream.as_mut().set_write_timeout_pinned(Some(shared.settings.read_time));
             let shared = shared.clone();
             connections.spawn(Repolled::new(async move {
                 let _place = place;
@@ -177,7 +182,10 @@ impl Server {
     }
 }
 
-async fn serve_connection(shared: Arc<Shared>, stream: TokioIo<tokio::net::TcpStream>) {
+/// A connection. A client that reads nothing loses it after a while.
+type ClientStream = TokioIo<Pin<Box<TimeoutStream<TcpStream>>>>;
+
+async fn serve_connection(shared: Arc<Shared>, stream: ClientStream) {
     let service = {
         let shared = shared.clone();
         service_fn(move |request| {

@@ -201,6 +201,17 @@ async fn both_eras_are_spoken_at_one_address() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_nothing_loses_its_connection() {
+    let served = Served::new(|settings| settings.read_time = Duration::from_millis(300)).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let requests = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", served.address).repeat(100);
+    // It fails when the server has closed what it can write nothing more to.
+    let writing = async { while stream.write_all(requests.as_bytes()).await.is_ok() {} };
+    timeout(Duration::from_secs(60), writing).await.expect("the connection ends");
+    served.end().await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_refused() {
     let served = Served::new(|settings| {
         settings.tokens = Some(Arc::new(HttpToken::new("it is a secret")));

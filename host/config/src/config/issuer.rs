@@ -43,6 +43,11 @@ impl TryFrom<IssuerTable> for IssuerSettings {
         let audience = audience.ok_or(missing)?;
         check_url("url", &url)?;
         check_url("audience", &audience)?;
+        for (key, text) in [("url", &url), ("audience", &audience)] {
+            if text.contains('?') {
+                return Err(format!("`{key}` has a query"));
+            }
+        }
         if let Some(jwks) = &jwks {
             check_url("jwks", jwks)?;
         }
@@ -73,7 +78,11 @@ fn check_url(key: &str, text: &str) -> Result<(), String> {
     };
     let has_more =
         !url.username().is_empty() || url.password().is_some() || url.fragment().is_some();
+    // It stands in headers and is compared as it is written.
+    let is_plain = url.as_str().strip_suffix('/').unwrap_or(url.as_str())
+        == text.strip_suffix('/').unwrap_or(text);
     match (url.scheme(), is_loopback) {
+        _ if !is_plain => Err(format!("`{key}` is to be written as `{url}`")),
         _ if has_more => Err(format!("`{key}` has a user or a fragment")),
         ("https", _) | ("http", true) => Ok(()),
         _ => Err(format!("`{key}` is no `https` URL, which it has to be except on loopback")),
@@ -103,6 +112,19 @@ mod tests {
         check(&with("jwks = \"http://127.0.0.1:1/keys\"\nscopes = [\"a:b\"]"), Ok(()));
         check(&with("jwks = \"http://id.example/keys\""), Err("`jwks` is no `https` URL"));
         check(&with("jwks = \"https://me@id.example/keys\""), Err("`jwks` has a user"));
+        let written = "`jwks` is to be written as";
+        for text in [
+            "https://a.example/x\"y",
+            "https://a.example/\r\n",
+            " https://a.example",
+            "https://a.example\\b",
+        ] {
+            check(&with(&format!("jwks = {text:?}")), Err(written));
+        }
+        check(
+            "url = \"https://a.example?b\"\naudience = \"https://a.example\"",
+            Err("has a query"),
+        );
         check(&with("scopes = [\"a b\"]"), Err("\"a b\" is no scope"));
         check(&with("profile = \"a\"\nprofile_claim = \"b\""), Err("exclude each other"));
         check(&with("secret = \"a\""), Err("unknown field `secret`"));

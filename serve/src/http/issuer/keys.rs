@@ -1,12 +1,13 @@
 //! The public keys of an issuer: where they are, and which of them may have signed a token.
 
-use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use jsonwebtoken::jwk::{Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header};
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::{Denied, DocumentFetcher, IssuerSettings};
@@ -15,6 +16,9 @@ use crate::lock;
 
 /// How long keys are used without a look at whether they are still the issuer's.
 const FRESH_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// How long keys are used while that is looked at. With older ones a request waits for it.
+const USABLE_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// How long keys are used at most that cannot be fetched again.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -41,7 +45,12 @@ impl IssuerKey {
     /// Reads a key; `None` where it signs no tokens, or none that are taken.
     fn read(value: Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
-        if jwk.common.public_key_use.as_ref().is_some_and(|key| *key != PublicKeyUse::Signature) {
+        let is_of_use = |of: &PublicKeyUse| *of == PublicKeyUse::Signature;
+        let verifies =
+            |operations: &Vec<KeyOperations>| operations.contains(&KeyOperations::Verify);
+        if !jwk.common.public_key_use.as_ref().is_none_or(is_of_use)
+            || !jwk.common.key_operations.as_ref().is_none_or(verifies)
+        {
             return None;
         }
         let algorithm = jwk.common.key_algorithm.map(Algorithm::try_from).transpose().ok()?;
@@ -53,7 +62,7 @@ impl IssuerKey {
     fn fits(&self, header: &Header) -> bool {
         self.key.family().algorithms().contains(&header.alg)
             && self.algorithm.is_none_or(|algorithm| algorithm == header.alg)
-            && header.kid.as_ref().is_none_or(|id| self.id.as_ref() == Some(id))
+            && (header.kid.is_none() || self.id.is_none() || header.kid == self.id)
     }
 }
 
@@ -74,43 +83,40 @@ impl FetchedKeys {
 pub(super) struct IssuerKeys {
     settings: IssuerSettings,
     fetcher: Arc<dyn DocumentFetcher>,
-    known: StdMutex<Option<FetchedKeys>>,
-    /// When they were last asked for. Whoever asks holds it.
-    asked: Mutex<Option<Instant>>,
+    known: Mutex<Option<FetchedKeys>>,
+    fetching: Mutex<Fetching>,
+}
+
+/// A fetch that several may wait for.
+type Fetch = Shared<BoxFuture<'static, ()>>;
+
+/// What is fetched now, and when that was done last.
+#[derive(Default)]
+struct Fetching {
+    now: Option<Fetch>,
+    ended: Option<Instant>,
 }
 
 impl IssuerKeys {
-    pub(super) fn new(settings: IssuerSettings, fetcher: Arc<dyn DocumentFetcher>) -> Self {
-        Self { settings, fetcher, known: StdMutex::default(), asked: Mutex::default() }
+    pub(super) fn new(settings: IssuerSettings, fetcher: Arc<dyn DocumentFetcher>) -> Arc<Self> {
+        let (known, fetching) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { settings, fetcher, known, fetching })
     }
 
     /// The keys that may have signed a token with this header.
-    pub(super) async fn fitting(&self, header: &Header) -> Result<Vec<DecodingKey>, Denied> {
+    pub(super) async fn fitting(
+        self: &Arc<Self>,
+        header: &Header,
+    ) -> Result<Vec<DecodingKey>, Denied> {
         if let Some(keys) = self.known(header, FRESH_TIME) {
             return Ok(keys);
         }
-        let mut asked = match self.asked.try_lock() {
-            Ok(asked) => asked,
-            // Somebody asks already. Nobody waits for that who has a key.
-            Err(_) => match self.known(header, MAX_AGE) {
-                Some(keys) => return Ok(keys),
-                None => self.asked.lock().await,
-            },
-        };
-        if asked.is_none_or(|at| at.elapsed() >= BETWEEN_FETCHES) {
-            *asked = Some(Instant::now());
-            match timeout(FETCH_TIME, self.fetch())
-                .await
-                .unwrap_or_else(|_| Err("no answer in time".into()))
-            {
-                Ok(keys) => {
-                    *lock(&self.known) = Some(FetchedKeys { keys, at: Instant::now() });
-                }
-                Err(problem) => {
-                    let issuer = &self.settings.issuer;
-                    tracing::warn!("the keys of the issuer {issuer} cannot be fetched: {problem}");
-                }
-            }
+        let fetch = self.fetch_again();
+        if let Some(keys) = self.known(header, USABLE_TIME) {
+            return Ok(keys);
+        }
+        if let Some(fetch) = fetch {
+            fetch.await;
         }
         match self.known(header, MAX_AGE) {
             Some(keys) => Ok(keys),
@@ -119,6 +125,35 @@ impl IssuerKeys {
             }
             None => Err(Denied::NoKeys),
         }
+    }
+
+    /// The fetch that goes on, or a new one if it is time for one. It has a task of its own: a client that goes away does
+    /// not end what others wait for.
+    fn fetch_again(self: &Arc<Self>) -> Option<Fetch> {
+        let mut fetching = lock(&self.fetching);
+        if fetching.now.is_some() {
+            return fetching.now.clone();
+        }
+        if fetching.ended.is_some_and(|at| at.elapsed() < BETWEEN_FETCHES) {
+            return None;
+        }
+        let keys = self.clone();
+        let task = tokio::spawn(async move { keys.fetch_and_keep().await });
+        let fetch = async { drop(task.await) }.boxed().shared();
+        fetching.now = Some(fetch.clone());
+        Some(fetch)
+    }
+
+    async fn fetch_and_keep(&self) {
+        let fetched = timeout(FETCH_TIME, self.fetch()).await;
+        match fetched.unwrap_or_else(|_| Err("no answer in time".into())) {
+            Ok(keys) => *lock(&self.known) = Some(FetchedKeys { keys, at: Instant::now() }),
+            Err(problem) => {
+                let issuer = &self.settings.issuer;
+                tracing::warn!("the keys of the issuer {issuer} cannot be fetched: {problem}");
+            }
+        }
+        *lock(&self.fetching) = Fetching { now: None, ended: Some(Instant::now()) };
     }
 
     /// Keys that were fetched no longer ago, where one of them fits.
@@ -142,7 +177,7 @@ impl IssuerKeys {
         };
         let set: KeySet = self.document(&url).await?;
         let keys: Vec<_> =
-            set.keys.into_iter().take(MAX_KEYS).filter_map(IssuerKey::read).collect();
+            set.keys.into_iter().filter_map(IssuerKey::read).take(MAX_KEYS).collect();
         match keys.is_empty() {
             true => Err(format!("{url} has no key that signs tokens")),
             false => Ok(keys.into()),

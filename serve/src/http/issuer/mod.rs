@@ -67,7 +67,7 @@ pub trait DocumentFetcher: fmt::Debug + Send + Sync + 'static {
 /// An issuer whose tokens are taken.
 pub struct TokenIssuer {
     settings: IssuerSettings,
-    keys: IssuerKeys,
+    keys: Arc<IssuerKeys>,
 }
 
 impl fmt::Debug for TokenIssuer {
@@ -105,6 +105,9 @@ impl TokenIssuer {
         if !signature::ALGORITHMS.contains(&header.alg) {
             return Err(Denied::Invalid("it is not signed with a public key"));
         }
+        if !header.typ.as_deref().is_none_or(is_access_token) {
+            return Err(Denied::Invalid("it is no access token"));
+        }
         // What has to be understood is not: https://www.rfc-editor.org/rfc/rfc7515#section-4.1.11
         if header.crit.is_some() {
             return Err(Denied::Invalid("its header has critical parameters"));
@@ -112,6 +115,9 @@ impl TokenIssuer {
         let keys = self.keys.fitting(&header).await?;
         let claims = self.claims(token, &header, &keys)?;
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
+        if subject.is_empty() {
+            return Err(Denied::Invalid("its subject is empty"));
+        }
         if !self.settings.scopes.iter().all(|scope| has_scope(&claims, scope)) {
             return Err(Denied::Scopes);
         }
@@ -172,6 +178,13 @@ impl TokenIssuer {
             },
         }
     }
+}
+
+/// Whether a token is of a type that access tokens have (<https://www.rfc-editor.org/rfc/rfc9068#section-2.1>), or says
+/// only that it is a token.
+fn is_access_token(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    matches!(kind.trim_start_matches("application/"), "jwt" | "at+jwt")
 }
 
 /// Whether a token has a scope: among the words of `scope` (<https://www.rfc-editor.org/rfc/rfc9068#section-2.2.3>), or of

@@ -114,6 +114,8 @@ fn claims(more: Value) -> Value {
 struct Documents {
     published: Mutex<BTreeMap<String, Value>>,
     asked: Mutex<Vec<String>>,
+    /// How long each takes.
+    delay: Mutex<Duration>,
 }
 
 impl Documents {
@@ -134,6 +136,8 @@ impl Documents {
 impl DocumentFetcher for Documents {
     async fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
         lock(&self.asked).push(url.into());
+        let delay = *lock(&self.delay);
+        tokio::time::sleep(delay).await;
         let published = lock(&self.published).get(url).map(Value::to_string);
         published.map(String::into_bytes).ok_or_else(|| format!("{url}: not found"))
     }
@@ -208,6 +212,16 @@ async fn a_token_is_good_for_whom_when_and_by_whom_it_says() {
     for text in ["a.b.c", "..", "a.b", ""] {
         check(text, text.into(), no_token).await;
     }
+    check("nobody's", sign(json!({ "sub": "" })), Err("its subject is empty")).await;
+    for (kind, expected) in [
+        ("at+jwt", Ok(())),
+        ("application/at+JWT", Ok(())),
+        ("JWT", Ok(())),
+        ("logout+jwt", Err("it is no access token")),
+    ] {
+        let header = json!({ "alg": "EdDSA", "kid": "ed", "typ": kind });
+        check(kind, ed.sign(&header, &claims(json!({}))), expected).await;
+    }
     let critical = json!({ "alg": "EdDSA", "kid": "ed", "crit": ["b64"], "b64": false });
     let problem = Err("its header has critical parameters");
     check("critical", ed.sign(&critical, &claims(json!({}))), problem).await;
@@ -232,7 +246,11 @@ async fn tokens_of_rsa_keys_are_good_as_well() {
     let (issuer, documents) = self::issuer(|_| {});
     let mut of_algorithm = rsa.clone();
     of_algorithm["alg"] = "PS256".into();
-    documents.publish_keys(&[of_use("enc"), of_algorithm]);
+    let mut of_operation = rsa.clone();
+    of_operation["key_ops"] = json!(["encrypt"]);
+    let unusable = std::iter::repeat_n(of_use("enc"), 200);
+    let keys: Vec<Value> = unusable.chain([of_operation, of_algorithm]).collect();
+    documents.publish_keys(&keys);
     assert_eq!(good(&issuer.check(PS256_TOKEN).await), Ok(()));
     let unsigned = Denied::Invalid("it was signed by no key of its issuer");
     assert_eq!(good(&issuer.check(RS256_TOKEN).await), Err(unsigned));
@@ -294,16 +312,46 @@ async fn keys_are_kept_and_fetched_again_when_that_may_help() {
     advance(31).await;
     assert_eq!(good(&issuer.check(&of_second).await), Ok(()));
     assert_eq!(documents.asked(), [JWKS]);
-    // A key that its issuer has taken back is good no longer.
+    // A key that its issuer has taken back is good no longer, once that is known.
     documents.publish_keys(&[second.jwk("2")]);
     advance(11 * 60).await;
+    assert_eq!(good(&issuer.check(&of_first).await), Ok(()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(good(&issuer.check(&of_first).await), Err(unsigned));
+    documents.publish_keys(&[]);
+    advance(61 * 60).await;
+    assert_eq!(good(&issuer.check(&of_second).await), Ok(()));
+    documents.publish_keys(&[first.jwk("1")]);
+    advance(31).await;
+    assert_eq!(good(&issuer.check(&of_second).await), Err(unsigned));
+    documents.publish_keys(&[second.jwk("2")]);
+    advance(31).await;
+    assert_eq!(good(&issuer.check(&of_second).await), Ok(()));
     // An issuer that cannot be reached for a while keeps nobody out, and in for a day at most.
     documents.publish(JWKS, json!("out of order"));
     advance(12 * 60 * 60).await;
     assert_eq!(good(&issuer.check(&of_second).await), Ok(()));
     advance(13 * 60 * 60).await;
     assert_eq!(good(&issuer.check(&of_second).await), Err(Denied::NoKeys));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_away_ends_no_fetch_and_a_slow_issuer_keeps_nobody_waiting() {
+    let (issuer, documents) = issuer(|_| {});
+    let key = SigningKey::ed25519();
+    let claims = claims(json!({ "exp": 4_102_444_800_u64 }));
+    let token = key.sign(&json!({ "alg": "EdDSA", "kid": "1" }), &claims);
+    documents.publish_keys(&[key.jwk("1")]);
+    *lock(&documents.delay) = Duration::from_secs(5);
+    let forged = key.sign(&json!({ "alg": "EdDSA", "kid": "x" }), &claims);
+    let second = Duration::from_secs(1);
+    assert!(tokio::time::timeout(second, issuer.check(&forged)).await.is_err());
+    // Who comes meanwhile waits for the same fetch.
+    assert_eq!(good(&issuer.check(&token).await), Ok(()));
+    assert_eq!(documents.asked(), [JWKS]);
+    tokio::time::advance(Duration::from_secs(11 * 60)).await;
+    let checked = tokio::time::timeout(second, issuer.check(&token)).await;
+    assert_eq!(good(&checked.expect("it waits for nothing")), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
