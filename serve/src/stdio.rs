@@ -75,6 +75,7 @@ impl Server {
         let ended = loop {
             tokio::select! {
                 line = lines.next() => {
+                    conversation.note_ended();
                     let received = async {
                         match line {
                             Ok(Some(Line::Whole(line))) => conversation.receive(&line).await,
@@ -89,9 +90,6 @@ impl Server {
                         ended = received => if let Some(ended) = ended { break ended },
                         () = &mut stop => break Ok(()),
                     }
-                }
-                Some(done) = conversation.tasks.join_next_with_id() => {
-                    conversation.over(done.map_or_else(|error| error.id(), |(id, ())| id));
                 }
                 written = &mut writing => return written.map_err(io::Error::other)?,
                 () = &mut stop => break Ok(()),
@@ -248,6 +246,14 @@ impl Conversation {
             ids.insert(handle.id(), of_task);
             (handle, ())
         })
+    }
+
+    /// Notes which tasks have ended. Nobody waits for that: a task that woke this one with its end would do so beside the
+    /// one that writes its answer, which another thread would then run, and that takes longer than most requests.
+    fn note_ended(&mut self) {
+        while let Some(done) = self.tasks.try_join_next_with_id() {
+            self.over(done.map_or_else(|error| error.id(), |(id, ())| id));
+        }
     }
 
     /// A task has ended.
