@@ -4,6 +4,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
+use std::error::Error;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ pub(super) async fn read(
                 bytes.extend_from_slice(&data);
             }
         }
-        Ok(bytes)
+        Ok::<_, Box<dyn Error + Send + Sync>>(bytes)
     };
     let body = match tokio::time::timeout(time, collected).await {
         Err(_) => {

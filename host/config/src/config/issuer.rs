@@ -122,7 +122,7 @@ mod tests {
             check(&with(&format!("jwks = {text:?}")), Err(written));
         }
         check(
-            "url = \"https://a.example?b\"\naudience = \"https://a.example\"",
+            "url = \"https://a.example/?b\"\naudience = \"https://a.example\"",
             Err("has a query"),
         );
         check(&with("scopes = [\"a b\"]"), Err("\"a b\" is no scope"));
