@@ -37,6 +37,9 @@ pub struct Settings {
     pub drain: Duration,
 }
 
+/// What is left of a profile, by the patterns of the tools that a token is good for.
+type ProfilesByTools = HashMap<Vec<String>, Arc<Profile>>;
+
 /// The most profiles that are kept as tokens narrow them.
 const MAX_NARROWED_PROFILES: usize = 1000;
 
@@ -90,7 +93,7 @@ pub(crate) struct Inner {
     default_profile: Arc<Profile>,
     profiles: BTreeMap<String, Arc<Profile>>,
     /// What is left of profiles for tokens that are good for some tools only, by the profiles' names and these tools.
-    narrowed: Mutex<HashMap<String, HashMap<Vec<String>, Arc<Profile>>>>,
+    narrowed: Mutex<HashMap<String, ProfilesByTools>>,
 }
 
 impl Server {

@@ -131,8 +131,10 @@ impl IssuerKeys {
     /// not end what others wait for.
     fn fetch_again(self: &Arc<Self>) -> Option<Fetch> {
         let mut fetching = lock(&self.fetching);
-        if fetching.now.is_some() {
-            return fetching.now.clone();
+        // One that has panicked is over, and says so nowhere else.
+        let now = fetching.now.as_ref().filter(|fetch| fetch.peek().is_none());
+        if let Some(fetch) = now {
+            return Some(fetch.clone());
         }
         if fetching.ended.is_some_and(|at| at.elapsed() < BETWEEN_FETCHES) {
             return None;
