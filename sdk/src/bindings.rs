@@ -256,3 +256,20 @@ pub mod provider_stream {
         default_bindings_module: "tenon_sdk::bindings::provider_stream",
     });
 }
+
+/// The exports of all these modules, as they free their parameters.
+pub mod freeing {
+    tenon_exports::exports! {
+        cancellation: crate::bindings::cancellation::exports::tenon::plugin::cancellation;
+        completions: crate::bindings::completions::exports::tenon::plugin::completions;
+        evals: crate::bindings::evals::exports::tenon::plugin::evals;
+        hooks: crate::bindings::hooks::exports::tenon::plugin::hooks;
+        lifecycle: crate::bindings::lifecycle::exports::tenon::plugin::lifecycle;
+        prompts: crate::bindings::prompts::exports::tenon::plugin::prompts;
+        provider_stream: crate::bindings::provider_stream::exports::tenon::plugin::provider_stream;
+        providers: crate::bindings::providers::exports::tenon::plugin::providers;
+        resources: crate::bindings::resources::exports::tenon::plugin::resources;
+        subscriptions: crate::bindings::subscriptions::exports::tenon::plugin::subscriptions;
+        tools: crate::bindings::tools::exports::tenon::plugin::tools;
+    }
+}

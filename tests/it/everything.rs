@@ -36,6 +36,7 @@ macro_rules! expectations {
             what_it_remembers_outlives_a_restart,
             a_change_of_its_tools_is_noticed,
             a_call_is_cancelled_and_the_next_one_works,
+            its_memory_does_not_grow_with_calls,
         }
     };
 }
@@ -455,5 +456,37 @@ pub(crate) async fn a_call_is_cancelled_and_the_next_one_works(project: Project)
     assert!(matches!(error, CallError::Failed { failure: Failure::Deadline(_), .. }), "{error}");
     let words = "This is a simple text response for testing.";
     says(&platform, "test_simple_text", json!({}), words).await;
+    platform.shutdown().await;
+}
+
+/// A plugin that kept a hundred bytes of each call would grow by several pages.
+pub(crate) async fn its_memory_does_not_grow_with_calls(project: Project) {
+    const ROUNDS: usize = 1_000;
+    let (platform, _) = host(&project).await;
+    let caller = Caller::default();
+    let round = async || {
+        let read = platform.read_resource("everything", "test://static-text", &caller).await;
+        read.expect("it is read");
+        let prompt = platform.prompt("everything", "test_simple_prompt", Vec::new(), &caller);
+        prompt.await.expect("it is filled in");
+        let call = Call {
+            name: "everything__test_simple_text".into(),
+            arguments: json!({}),
+            caller: caller.clone(),
+        };
+        let result = platform.call(call).await.expect("it is called");
+        let extra = result.extra.expect("it says what it used");
+        let extra: Value = serde_json::from_str(&extra).expect("it is JSON");
+        extra["_meta"]["tenon/usage"]["memoryBytes"].as_u64()
+    };
+    let mut before = None;
+    for _ in 0..ROUNDS / 4 {
+        before = round().await;
+    }
+    let mut after = None;
+    for _ in 0..ROUNDS {
+        after = round().await;
+    }
+    assert_eq!(after, before);
     platform.shutdown().await;
 }

@@ -20,6 +20,20 @@ wit_bindgen::generate!({
     additional_derives: [Clone, PartialEq],
 });
 
+/// The exports, as they free their parameters.
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod freeing {
+    tenon_exports::exports! {
+        cancellation: crate::bindings::exports::tenon::plugin::cancellation;
+        completions: crate::bindings::exports::tenon::plugin::completions;
+        lifecycle: crate::bindings::exports::tenon::plugin::lifecycle;
+        prompts: crate::bindings::exports::tenon::plugin::prompts;
+        resources: crate::bindings::exports::tenon::plugin::resources;
+        subscriptions: crate::bindings::exports::tenon::plugin::subscriptions;
+        tools: crate::bindings::exports::tenon::plugin::tools;
+    }
+}
+
 impl Error {
     /// An error of this kind, with a message for people.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {

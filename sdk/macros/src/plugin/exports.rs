@@ -34,7 +34,7 @@ pub(super) fn tools(tools: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::tools::export_tools!(__PluginExports with_types_in ::tenon_sdk::bindings::tools);
+        ::tenon_sdk::bindings::tools::export_tools!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn hooks(hooks: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::hooks::export_hooks!(__PluginExports with_types_in ::tenon_sdk::bindings::hooks);
+        ::tenon_sdk::bindings::hooks::export_hooks!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn evals(evals: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::evals::export_evals!(__PluginExports with_types_in ::tenon_sdk::bindings::evals);
+        ::tenon_sdk::bindings::evals::export_evals!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn provider(provider: &Path, streams: bool) -> TokenStream {
                 }
             }
             #[cfg(target_arch = "wasm32")]
-            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(__PluginExports with_types_in ::tenon_sdk::bindings::provider_stream);
+            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
         }
     });
     quote! {
@@ -173,7 +173,7 @@ pub(super) fn provider(provider: &Path, streams: bool) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::providers::export_providers!(__PluginExports with_types_in ::tenon_sdk::bindings::providers);
+        ::tenon_sdk::bindings::providers::export_providers!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
         #stream
     }
 }
