@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tenon_config::grant::{Capability, Eligibility};
-use tenon_host::{BreakerState, Event, PluginState, ServerState};
+use tenon_host::{BreakerState, Caller, Event, PluginState, ServerState};
 
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, call, call_within, eventually, failure, platform,
-    processes_with, text,
+    DEMO_SERVER, EVERYTHING_SERVER, Project, RUDE_SERVER, call, call_within, eventually, failure,
+    platform, processes_with, text,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,6 +126,88 @@ async fn a_server_that_keeps_dying_is_not_started_for_ever() {
     assert!(platform.restart("s"));
     assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
     assert_eq!(platform.server("s").unwrap().state, ServerState::Ready);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
+    let project = Project::new("");
+    let mark = project.path("idle-server").display().to_string();
+    // Not even one restart is allowed, and these are none.
+    project.write(
+        "tenon.toml",
+        format!(
+            "limits.server_idle = \"50ms\"
+             supervision.max_restarts = 0
+             plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?}, env = {{ MARK = {mark:?} }} }}]"
+        ),
+    );
+    let platform = project.platform().await;
+    let mut events = platform.events();
+    for _ in 0..3 {
+        assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
+        eventually("the server has ended", || {
+            let state = platform.server("s").unwrap().state;
+            state == ServerState::Idle && processes_with(&mark).is_empty()
+        })
+        .await;
+    }
+    // A call that takes longer does not lose its server.
+    let arguments = json!({ "millis": 300, "text": "late" });
+    assert_eq!(text(&platform, "s__delay", arguments).await, "late");
+    platform.clone().shutdown().await;
+    let mut states = Vec::new();
+    while let Some(event) = events.try_next() {
+        if let Event::Server { state, .. } = event {
+            states.push(state);
+        }
+    }
+    use ServerState::{Idle, Ready, Shutdown, Spawning};
+    assert_eq!(states[..4], [Shutdown, Idle, Spawning, Ready], "{states:?}");
+}
+
+/// Calls come when the server is about to end, while it ends, and after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_when_a_server_ends_because_nobody_uses_it() {
+    let platform = platform(&format!(
+        "limits.server_idle = \"5ms\"
+         plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"
+    ))
+    .await;
+    let callers = (0..4_u64).map(|caller| {
+        let platform = &platform;
+        async move {
+            for turn in 0..25 {
+                let words = format!("{caller} {turn}");
+                assert_eq!(text(platform, "s__echo", json!({ "text": words })).await, words);
+                tokio::time::sleep(Duration::from_micros(2000 + 311 * (caller + turn))).await;
+            }
+        }
+    });
+    futures::future::join_all(callers).await;
+    assert!(platform.server("s").unwrap().starts > 1);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_resource_is_subscribed_to_does_not_end() {
+    let project = Project::new("");
+    let memory = project.path("memory");
+    project.write(
+        "tenon.toml",
+        format!(
+            "limits.server_idle = \"20ms\"
+             plugins.mcp = [{{ name = \"s\", command = {EVERYTHING_SERVER:?}, args = [{memory:?}] }}]"
+        ),
+    );
+    let platform = project.platform().await;
+    let (caller, uri) = (Caller::default(), "test://watched-resource");
+    let state = || platform.server("s").unwrap().state;
+    platform.subscribe("s", uri, &caller).await.expect("it is subscribed to");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(state(), ServerState::Ready);
+    platform.unsubscribe("s", uri, &caller).await.expect("it is not any more");
+    eventually("the server has ended", || state() == ServerState::Idle).await;
     platform.clone().shutdown().await;
 }
 

@@ -50,6 +50,9 @@ pub struct Limits {
     pub sessions: usize,
     /// How long an instance of a session lives without a call.
     pub session_idle: Duration,
+    /// How long an MCP server that the host starts runs without a call or a subscription. The next call
+    /// starts it again.
+    pub server_idle: Duration,
 }
 
 impl Default for Limits {
@@ -69,6 +72,7 @@ impl Default for Limits {
             state: 10 << 20,
             sessions: 100,
             session_idle: Duration::from_secs(30 * 60),
+            server_idle: Duration::from_secs(24 * 60 * 60),
         }
     }
 }
@@ -91,6 +95,7 @@ impl Limits {
             state: 1 << 30,
             sessions: 10_000,
             session_idle: Duration::from_secs(24 * 60 * 60),
+            server_idle: Duration::from_secs(24 * 60 * 60),
         }
     }
 
@@ -111,6 +116,7 @@ impl Limits {
             state: self.state.min(most.state),
             sessions: self.sessions.min(most.sessions),
             session_idle: self.session_idle.min(most.session_idle),
+            server_idle: self.server_idle.min(most.server_idle),
         }
     }
 
@@ -138,6 +144,7 @@ impl Limits {
             ("state_mib", mib(self.state)),
             ("sessions", json!(self.sessions)),
             ("session_idle", time(self.session_idle)),
+            ("server_idle", time(self.server_idle)),
         ]
     }
 
@@ -245,6 +252,8 @@ pub struct LimitsTable {
     sessions: Option<NonZeroU32>,
     #[serde(default, deserialize_with = "some_time")]
     session_idle: Option<Duration>,
+    #[serde(default, deserialize_with = "some_time")]
+    server_idle: Option<Duration>,
 }
 
 impl LimitsTable {
@@ -266,6 +275,7 @@ impl LimitsTable {
             state: self.state_mib.map_or(others.state, bytes),
             sessions: self.sessions.map_or(others.sessions, count),
             session_idle: self.session_idle.unwrap_or(others.session_idle),
+            server_idle: self.server_idle.unwrap_or(others.server_idle),
             ..others.clone()
         }
     }
@@ -289,7 +299,7 @@ mod tests {
             limits.to_string(),
             "memory_mib 64, table_elements 100000, instances 64, cpu 10s, wall 1s 500ms, \
              transfer_mib 64, download_mib 64, output_kib 3, host_calls 1000000, log_rate 100, \
-             state_mib 10, sessions 100, session_idle 30m"
+             state_mib 10, sessions 100, session_idle 30m, server_idle 1day"
         );
         // Each can be read again.
         let table: toml::Table = limits
@@ -308,7 +318,7 @@ mod tests {
             most.to_string(),
             "memory_mib 4096, table_elements 1000000, instances 256, cpu 1m, wall 10m, \
              transfer_mib 256, download_mib 1024, output_kib 65536, host_calls 100000000, \
-             log_rate 1000, state_mib 1024, sessions 10000, session_idle 1day"
+             log_rate 1000, state_mib 1024, sessions 10000, session_idle 1day, server_idle 1day"
         );
         assert_eq!((usual.handles, most.handles), (10_000, 100_000));
         assert_eq!(usual.clone().at_most(&most), usual);

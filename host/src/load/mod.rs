@@ -309,7 +309,12 @@ impl Loader {
         };
         let redactor = prepared.redactor.clone();
         let hooks = server.hooks.clone();
-        let bridge = SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup, hooks);
+        let idle = match &server.place {
+            ServerLocation::Child(_) => Some(candidate.limits.server_idle),
+            ServerLocation::Remote(_) => None,
+        };
+        let bridge =
+            SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup, hooks, idle);
         let loaded = self.loaded(candidate, Arc::new(bridge), fingerprint, startup);
         Ok(LoadedPlugin { supervised: Some(supervisor), tool_hooks: server.hooks, ..loaded })
     }

@@ -17,7 +17,7 @@ use crate::call::{CallFingerprint, CallKind, HandlerReport, Usage};
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ServerState {
-    /// It was not started: nobody has called it yet.
+    /// It does not run: nobody has called it yet, or nobody has for long.
     #[default]
     Idle,
     /// It was started and has not answered the handshake yet.

@@ -8,6 +8,7 @@
 mod builtin;
 mod drain;
 mod handle;
+mod idle;
 mod rhai;
 pub(crate) mod schema;
 mod supervised_bridge;
@@ -183,6 +184,12 @@ pub trait Plugin: Send + Sync + 'static {
     /// Ends what the plugin keeps running for a session. Calls in flight of that session are given up.
     async fn end_session(&self, session: &str) {
         let _ = session;
+    }
+
+    /// Ends what the plugin keeps running, unless it is in use, and returns whether it did. The next call starts
+    /// it again.
+    async fn end_unused(&self) -> bool {
+        false
     }
 
     /// Ends what the plugin keeps running. Calls in flight are given up.

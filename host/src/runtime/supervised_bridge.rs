@@ -20,6 +20,7 @@ use tenon_types::{
 };
 use tokio::time::Instant;
 
+use super::idle::{ServerUsage, ServerUse};
 use super::tool_hooks;
 use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
@@ -44,6 +45,8 @@ pub(crate) struct Inner<P> {
     startup: Duration,
     /// The hook points that its tools handle.
     hooks: Vec<ToolHook>,
+    /// What the server is used for, where the host starts and ends it.
+    usage: Option<ServerUsage>,
     /// The server was asked itself what it has.
     asked: AtomicBool,
     /// It is being asked; callers wait for it together.
@@ -64,7 +67,8 @@ impl<P> Deref for SupervisedBridge<P> {
 
 impl<P: Plugin> Inner<P> {
     /// Asks the server what it has.
-    async fn ask(&self) -> Result<(), Failure> {
+    async fn ask(self: &Arc<Self>) -> Result<(), Failure> {
+        let _use = self.begin_use();
         self.supervisor.lists();
         let answer = Unmasked::new(self.bridge.register().await);
         let answer = crate::runtime::as_registered(&self.redactor, answer)?;
@@ -85,6 +89,36 @@ impl<P: Plugin> Inner<P> {
     fn asking(&self) -> MutexGuard<'_, Option<Asking>> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The server is used until what is returned is dropped. It ends when it was not for long.
+    fn begin_use(self: &Arc<Self>) -> Option<ServerUse<'_>> {
+        let usage = self.usage.as_ref()?;
+        let (begun, must_watch) = usage.begin();
+        if must_watch {
+            let (inner, limit) = (Arc::downgrade(self), usage.limit());
+            let watcher = tokio::spawn(async move {
+                tokio::time::sleep(limit).await;
+                while let Some(inner) = inner.upgrade() {
+                    match inner.usage.as_ref().and_then(ServerUsage::time_left) {
+                        Some(time_left) => {
+                            drop(inner);
+                            tokio::time::sleep(time_left).await;
+                        }
+                        None => return inner.end_idle().await,
+                    }
+                }
+            });
+            usage.watched_by(watcher.abort_handle());
+        }
+        Some(begun)
+    }
+
+    /// Ends the server, unless somebody uses it after all.
+    async fn end_idle(&self) {
+        if self.bridge.end_unused().await {
+            self.supervisor.stopped_as_idle();
+        }
+    }
 }
 
 impl<P: Plugin> SupervisedBridge<P> {
@@ -94,6 +128,7 @@ impl<P: Plugin> SupervisedBridge<P> {
         redactor: Redactor,
         startup: Duration,
         hooks: Vec<ToolHook>,
+        idle: Option<Duration>,
     ) -> Self {
         let inner = Inner {
             bridge,
@@ -101,6 +136,7 @@ impl<P: Plugin> SupervisedBridge<P> {
             redactor: Arc::new(redactor),
             startup,
             hooks,
+            usage: idle.map(ServerUsage::new),
             asked: AtomicBool::new(false),
             asking: Mutex::default(),
             differing: ArcSwapOption::empty(),
@@ -206,6 +242,7 @@ impl<P: Plugin> SupervisedBridge<P> {
         if let Some(asking) = self.being_asked() {
             asking.await?;
         }
+        let _use = self.inner.begin_use();
         let answer = call()?;
         let began = Instant::now();
         if let Err(wait) = self.supervisor.admit(began) {
@@ -272,6 +309,7 @@ impl Drop for SupervisedCall<'_> {
 #[async_trait]
 impl<P: Plugin> Plugin for SupervisedBridge<P> {
     async fn register(&self) -> Result<Registration, Failure> {
+        let _use = self.inner.begin_use();
         self.supervisor.lists();
         let registration = self.bridge.register().await?;
         self.asked.store(true, Ordering::Release);
@@ -361,7 +399,12 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        self.guarded(context.time_left, || Ok(self.bridge.subscribe(uri, wanted, context))).await
+        let time_left = context.time_left;
+        self.guarded(time_left, || Ok(self.bridge.subscribe(uri, wanted, context))).await?;
+        if let Some(usage) = &self.usage {
+            usage.subscribed(uri, wanted);
+        }
+        Ok(())
     }
 
     async fn list_prompts(

@@ -244,8 +244,8 @@ impl Supervisor {
         watched.starts.push_back(now + wait);
         watched.all_starts += 1;
         watched.skipped = 0;
-        let next = match watched.all_starts {
-            1 => ServerState::Spawning,
+        let next = match watched.state {
+            ServerState::Idle => ServerState::Spawning,
             _ => ServerState::Restarting,
         };
         self.enter(&mut watched, next);
@@ -354,6 +354,15 @@ impl Supervisor {
         let mut watched = self.watched();
         if watched.state != ServerState::Failed {
             self.enter(&mut watched, ServerState::Shutdown);
+        }
+    }
+
+    /// It was told to end because nobody used it. The next start is no restart of a server that failed.
+    pub(crate) fn stopped_as_idle(&self) {
+        let mut watched = self.watched();
+        watched.starts.pop_back();
+        if watched.state == ServerState::Shutdown {
+            self.enter(&mut watched, ServerState::Idle);
         }
     }
 

@@ -451,6 +451,13 @@ impl Plugin for WasmPlugin {
         }
     }
 
+    async fn end_unused(&self) -> bool {
+        match &self.instances {
+            Instances::Shared(shared) => shared.end_unused().await,
+            Instances::Fresh | Instances::Session(_) => false,
+        }
+    }
+
     async fn shutdown(&self) {
         match &self.instances {
             Instances::Fresh => {}

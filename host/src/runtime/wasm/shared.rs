@@ -30,6 +30,9 @@ use crate::capability::state::{UsageCounter, UsageRecorder};
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
+/// Beside the number of callers that wait: the instance ends for want of them.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
 pub(super) struct SharedInstance {
@@ -43,11 +46,14 @@ enum StartState {
     No,
     /// Callers wait for it together. It goes on when they give up.
     Now(Start),
+    /// One that nobody used ends. The next is started once it has.
+    After(End),
     /// The plugin was unloaded: no instance is started any more.
     Never,
 }
 
 type Start = futures::future::Shared<BoxFuture<'static, Result<Arc<InstanceHandle>, Failure>>>;
+type End = futures::future::Shared<BoxFuture<'static, ()>>;
 
 /// A live instance, as its callers see it.
 pub(super) struct InstanceHandle {
@@ -66,7 +72,7 @@ struct InstanceState {
     ending: SetOnce<Failure>,
     /// Takes no more calls.
     retired: AtomicBool,
-    /// Callers that still wait.
+    /// Callers that still wait; with [`CLOSED`], no further one does.
     waiting: AtomicUsize,
     /// Jobs that the guest works on. When it breaks off, they stay counted.
     running: AtomicUsize,
@@ -107,16 +113,20 @@ impl SharedInstance {
         F: Future<Output = Result<Arc<InstanceHandle>, Failure>> + Send + 'static,
     {
         let mut starting = self.starting();
-        match &*starting {
+        let earlier = match &*starting {
             StartState::Never => return Err(unloaded()),
             StartState::Now(started) => return Ok(Err(started.clone())),
-            StartState::No => {}
-        }
+            StartState::After(ended) => Some(ended.clone()),
+            StartState::No => None,
+        };
         if let Some(lease) = self.current() {
             return Ok(Ok(lease));
         }
         let (shared, start) = (self.clone(), start());
         let started = async move {
+            if let Some(ended) = earlier {
+                ended.await;
+            }
             let result = start.await;
             let mut starting = shared.starting();
             if matches!(*starting, StartState::Never) {
@@ -144,12 +154,33 @@ impl SharedInstance {
 
     /// Empties the place, for good. An instance that is there stops; calls in flight are given up.
     pub(super) async fn end(&self) {
-        *self.starting() = StartState::Never;
-        if let Some(handle) = self.handle.swap(None) {
-            handle
-                .end(async |guest: Arc<GuestHandle>| guest.exports.stop(&guest.accessor).await)
-                .await;
+        let before = std::mem::replace(&mut *self.starting(), StartState::Never);
+        if let StartState::After(ended) = before {
+            ended.await;
         }
+        if let Some(handle) = self.handle.swap(None) {
+            handle.stop().await;
+        }
+    }
+
+    /// Stops the instance unless somebody uses it, and returns whether it did. Who comes next gets another,
+    /// which is started once this one has ended.
+    pub(super) async fn end_unused(&self) -> bool {
+        let ended = {
+            let mut starting = self.starting();
+            let handle = match &*starting {
+                StartState::No => self.handle.load_full(),
+                _ => None,
+            };
+            let Some(handle) = handle.filter(|handle| handle.state.close()) else { return false };
+            self.handle.store(None);
+            let ended = async move { handle.stop().await }.boxed().shared();
+            tokio::spawn(ended.clone());
+            *starting = StartState::After(ended.clone());
+            ended
+        };
+        ended.await;
+        true
     }
 
     fn starting(&self) -> MutexGuard<'_, StartState> {
@@ -170,11 +201,11 @@ impl InstanceLease {
     /// Takes a place, where the instance takes calls. The order matters: who has arrived is seen
     /// by whoever retires the instance, or sees that it is retired.
     pub(super) fn at(handle: Arc<InstanceHandle>) -> Option<Self> {
-        handle.state.waiting.fetch_add(1, Ordering::SeqCst);
+        let before = handle.state.waiting.fetch_add(1, Ordering::SeqCst);
         let lease = Self { handle };
         let InstanceHandle { work, state, .. } = &*lease.handle;
-        let takes_calls = !state.retired.load(Ordering::SeqCst) && !work.is_closed();
-        takes_calls.then_some(lease)
+        let is_closed = before >= CLOSED || work.is_closed();
+        (!is_closed && !state.retired.load(Ordering::SeqCst)).then_some(lease)
     }
 }
 
@@ -202,6 +233,11 @@ impl InstanceState {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             self.kill.notify_one();
         }
+    }
+
+    /// Lets nobody begin, where nobody waits. Returns whether it is so.
+    fn close(&self) -> bool {
+        self.waiting.compare_exchange(0, CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Why there is no answer to a job, which may have begun, once the instance has ended.
@@ -262,6 +298,11 @@ impl InstanceHandle {
         // caller then learns why.
         let _ = self.work.send(work);
         answer
+    }
+
+    /// Has the guest stop, and drops the store. Calls in flight are given up before.
+    async fn stop(&self) {
+        self.end(async |guest: Arc<GuestHandle>| guest.exports.stop(&guest.accessor).await).await;
     }
 
     /// Runs a job that no caller waits for as the last one, and drops the store. Calls in flight
