@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -74,22 +74,16 @@ impl Seal {
     }
 }
 
-/// The SHA-256 of parts, in hexadecimal digits. Each part has its length before it, so that no two lists of parts are the
-/// same.
+/// The SHA-256 of parts, in hexadecimal digits.
 pub(crate) fn sha256_hex(parts: &[&[u8]]) -> String {
-    let mut digest = Context::new(&SHA256);
-    for part in parts {
-        digest.update(&(part.len() as u64).to_be_bytes());
-        digest.update(part);
-    }
-    hex::encode(digest.finish())
+    hex::encode(digest(&SHA256, &message(&[], parts)))
 }
 
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What is signed. Each part has its length before it, so that no two lists of parts are the same.
+/// What is signed or digested. Each part has its length before it, so that no two lists of parts are the same.
 fn message(head: &[u8], bound: &[&[u8]]) -> Vec<u8> {
     let mut message = head.to_vec();
     for part in bound {

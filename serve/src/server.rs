@@ -65,6 +65,11 @@ impl Settings {
     pub fn with_profile(profile: Profile) -> Self {
         Self { profile, ..Self::default() }
     }
+
+    /// Whether clients can have the profile of this name.
+    pub fn has_profile(&self, name: &str) -> bool {
+        name == self.profile.name || self.profiles.contains_key(name)
+    }
 }
 
 /// Why there is no server.

@@ -131,6 +131,7 @@ async fn a_server_that_keeps_dying_is_not_started_for_ever() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
+    use ServerState::{Idle, Ready, Shutdown, Spawning};
     let project = Project::new("");
     let mark = project.path("idle-server").display().to_string();
     // Not even one restart is allowed, and these are none.
@@ -148,7 +149,7 @@ async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
         assert_eq!(text(&platform, "s__echo", json!({ "text": "x" })).await, "x");
         eventually("the server has ended", || {
             let state = platform.server("s").unwrap().state;
-            state == ServerState::Idle && processes_with(&mark).is_empty()
+            state == Idle && processes_with(&mark).is_empty()
         })
         .await;
     }
@@ -162,7 +163,6 @@ async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
             states.push(state);
         }
     }
-    use ServerState::{Idle, Ready, Shutdown, Spawning};
     assert_eq!(states[..4], [Shutdown, Idle, Spawning, Ready], "{states:?}");
 }
 

@@ -216,9 +216,8 @@ fn take_tokens_of_issuer(
     let Some(issuer) = configs.first().and_then(|config| config.issuer.as_ref()) else {
         return Ok(());
     };
-    let is_known =
-        |name: &String| *name == settings.profile.name || settings.profiles.contains_key(name);
-    if let Some(profile) = issuer.profile.as_ref().filter(|profile| !is_known(profile)) {
+    let profile = issuer.profile.as_ref();
+    if let Some(profile) = profile.filter(|profile| !settings.has_profile(profile)) {
         let problem = format!("`[issuer]` names the profile {profile:?}, which is not served");
         return Err(Error::Input(problem));
     }

@@ -16,13 +16,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
+use tenon_config::loopback::is_loopback;
 use tenon_config::skills::{self, MAX_FILE_BYTES, SkillFiles};
 use tenon_host::HostEnvironment;
 use url::Url;
 
 use super::blobs::Blobs;
 use super::reference::Reference;
-use super::web::{Answer, Web, is_here, shown};
+use super::web::{Answer, Web, shown};
 use crate::fetch_error::FetchError;
 
 /// The annotation in which a manifest has the `plugin.toml` of its component.
@@ -367,7 +368,7 @@ impl<'a> Repository<'a> {
     /// with in private; in plain text only if the registry is, on this machine or as the registry.
     fn check_realm(&self, realm: &Url) -> Result<(), FetchError> {
         let registry = self.url("")?;
-        let is_near = is_here(realm) || realm.origin() == registry.origin();
+        let is_near = is_loopback(realm) || realm.origin() == registry.origin();
         match realm.scheme() == "https" || registry.scheme() == "http" && is_near {
             true => Ok(()),
             false => Err(FetchError::Exposed(shown(realm))),

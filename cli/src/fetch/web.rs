@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tenon_config::loopback::is_loopback;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinHandle;
@@ -95,7 +96,7 @@ impl<'a> Web<'a> {
     /// The scheme in which a registry is spoken with.
     pub(crate) fn scheme(&self, registry: &str) -> &'static str {
         let url = Url::parse(&format!("http://{registry}/"));
-        match self.insecure || url.as_ref().is_ok_and(is_here) {
+        match self.insecure || url.as_ref().is_ok_and(is_loopback) {
             true => "http",
             false => "https",
         }
@@ -107,7 +108,7 @@ impl<'a> Web<'a> {
         if !is_web || has_user(url) {
             return Err(failed(url, "it is not an http or https URL, or contains a user name"));
         }
-        match url.scheme() == "https" || self.insecure || is_here(url) {
+        match url.scheme() == "https" || self.insecure || is_loopback(url) {
             true => Ok(()),
             false => Err(FetchError::Plain(shown(url))),
         }
@@ -316,13 +317,3 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// Whether a URL is of this machine by its own words.
-pub(super) fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}

@@ -30,6 +30,7 @@ pub mod lock;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod logged;
+pub mod loopback;
 pub mod manifest;
 pub mod pins;
 pub mod policy;

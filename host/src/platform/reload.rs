@@ -277,6 +277,14 @@ impl Plugins {
     }
 }
 
+/// A problem as an event has it: in one text, with what is to be done.
+fn with_remedy(problem: &str, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) => format!("{problem}; {remedy}"),
+        None => problem.to_string(),
+    }
+}
+
 /// What is said of a plugin that is not what is on disk any more.
 fn goes_on(problem: &str) -> String {
     format!("its new form is not loaded, the former goes on: {problem}")
@@ -318,7 +326,8 @@ impl DiskState {
         let untrusted = self.discovery.untrusted.as_ref()?;
         let is_changed =
             matches!(untrusted.why, TrustProblem::Changed(_) | TrustProblem::Unreadable(_));
-        let problem = || format!("{}; {}", untrusted.described_while_running(), untrusted.remedy());
+        let problem =
+            || with_remedy(&untrusted.described_while_running(), Some(&untrusted.remedy()));
         (before.is_none() && is_changed).then(problem)
     }
 
@@ -414,10 +423,7 @@ impl PluginSlot {
             return (self, replaced, Event::Reloaded { plugin, change });
         }
         let problem = self.report.detail.clone().unwrap_or_default();
-        let told = match &self.report.remedy {
-            Some(remedy) => format!("{problem}; {remedy}"),
-            None => problem.clone(),
-        };
+        let told = with_remedy(&problem, self.report.remedy.as_deref());
         let event = Event::NotReloaded { plugin: Some(plugin), problem: told };
         match former {
             Some(former) if stays => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::HttpSettings;
 use super::answer::{Refused, text};
-use super::issuer::{Denied, IssuerSettings, TokenIssuer};
+use super::issuer::{IssuerSettings, TokenIssuer};
 use super::resource::AuthorizationError;
 use super::token::{Access, HttpToken, TokenStore};
 use crate::seal::sha256_hex;
@@ -82,11 +82,7 @@ impl Guard {
         }
         let unknown = AuthorizationError::Invalid("it is unknown, or has ended");
         let issuer = self.issuer.as_ref().filter(|_| text.contains('.')).ok_or(unknown)?;
-        issuer.check(text).await.map_err(|denied| match denied {
-            Denied::Invalid(why) => AuthorizationError::Invalid(why),
-            Denied::Scopes => AuthorizationError::InsufficientScope,
-            Denied::NoKeys => AuthorizationError::Unknown,
-        })
+        issuer.check(text).await
     }
 
     /// Whether a name is one of this server's: a loopback name with its port or without, or one that was configured.

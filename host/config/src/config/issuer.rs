@@ -1,7 +1,9 @@
 //! `[issuer]`: whose JSON Web Tokens clients of `tenon serve --http` may send.
 
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
+
+use crate::loopback::is_loopback;
 
 /// `[issuer]`, as it is written.
 #[derive(Default, Deserialize)]
@@ -70,18 +72,12 @@ fn is_scope(text: &str) -> bool {
 /// What a token is checked against comes over TLS, or from this machine.
 fn check_url(key: &str, text: &str) -> Result<(), String> {
     let url = Url::parse(text).map_err(|error| format!("`{key}` is no URL: {error}"))?;
-    let is_loopback = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
     let has_more =
         !url.username().is_empty() || url.password().is_some() || url.fragment().is_some();
     // It stands in headers and is compared as it is written.
     let is_plain = url.as_str().strip_suffix('/').unwrap_or(url.as_str())
         == text.strip_suffix('/').unwrap_or(text);
-    match (url.scheme(), is_loopback) {
+    match (url.scheme(), is_loopback(&url)) {
         _ if !is_plain => Err(format!("`{key}` is to be written as `{url}`")),
         _ if has_more => Err(format!("`{key}` has a user or a fragment")),
         ("https", _) | ("http", true) => Ok(()),

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-use super::{Denied, DocumentFetcher, IssuerSettings};
+use super::super::resource::AuthorizationError;
+use super::{DocumentFetcher, IssuerSettings};
 use crate::http::resource::well_known;
 use crate::lock;
 
@@ -107,7 +108,7 @@ impl IssuerKeys {
     pub(super) async fn fitting(
         self: &Arc<Self>,
         header: &Header,
-    ) -> Result<Vec<DecodingKey>, Denied> {
+    ) -> Result<Vec<DecodingKey>, AuthorizationError> {
         if let Some(keys) = self.known(header, FRESH_TIME) {
             return Ok(keys);
         }
@@ -121,9 +122,9 @@ impl IssuerKeys {
         match self.known(header, MAX_AGE) {
             Some(keys) => Ok(keys),
             None if self.is_known(MAX_AGE) => {
-                Err(Denied::Invalid("it was signed by no key of its issuer"))
+                Err(AuthorizationError::Invalid("it was signed by no key of its issuer"))
             }
-            None => Err(Denied::NoKeys),
+            None => Err(AuthorizationError::Unknown),
         }
     }
 

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
+use super::resource::AuthorizationError;
 use super::token::{Access, TokenGrant};
 use crate::seal::sha256_hex;
 use keys::IssuerKeys;
@@ -76,17 +77,6 @@ impl fmt::Debug for TokenIssuer {
     }
 }
 
-/// Why a token is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Denied {
-    /// It is not good, which is why.
-    Invalid(&'static str),
-    /// It is good, but for less than this server asks for.
-    Scopes,
-    /// Whether it is good is not known: the issuer's keys cannot be had.
-    NoKeys,
-}
-
 impl TokenIssuer {
     /// An issuer whose documents are fetched when they are needed first.
     pub fn new(settings: IssuerSettings, fetcher: Arc<dyn DocumentFetcher>) -> Self {
@@ -99,27 +89,27 @@ impl TokenIssuer {
     }
 
     /// Who sends a token, and what it is good for.
-    pub(super) async fn check(&self, token: &str) -> Result<Access, Denied> {
-        let header =
-            decode_header(token).map_err(|_| Denied::Invalid("it is no JSON Web Token"))?;
+    pub(super) async fn check(&self, token: &str) -> Result<Access, AuthorizationError> {
+        let header = decode_header(token)
+            .map_err(|_| AuthorizationError::Invalid("it is no JSON Web Token"))?;
         if !signature::ALGORITHMS.contains(&header.alg) {
-            return Err(Denied::Invalid("it is not signed with a public key"));
+            return Err(AuthorizationError::Invalid("it is not signed with a public key"));
         }
         if !header.typ.as_deref().is_none_or(is_access_token) {
-            return Err(Denied::Invalid("it is no access token"));
+            return Err(AuthorizationError::Invalid("it is no access token"));
         }
         // What has to be understood is not: https://www.rfc-editor.org/rfc/rfc7515#section-4.1.11
         if header.crit.is_some() {
-            return Err(Denied::Invalid("its header has critical parameters"));
+            return Err(AuthorizationError::Invalid("its header has critical parameters"));
         }
         let keys = self.keys.fitting(&header).await?;
         let claims = self.claims(token, &header, &keys)?;
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default();
         if subject.is_empty() {
-            return Err(Denied::Invalid("its subject is empty"));
+            return Err(AuthorizationError::Invalid("its subject is empty"));
         }
         if !self.settings.scopes.iter().all(|scope| has_scope(&claims, scope)) {
-            return Err(Denied::Scopes);
+            return Err(AuthorizationError::InsufficientScope);
         }
         Ok(Access {
             principal: self.principal(subject),
@@ -133,7 +123,7 @@ impl TokenIssuer {
         token: &str,
         header: &Header,
         keys: &[jsonwebtoken::DecodingKey],
-    ) -> Result<Map<String, Value>, Denied> {
+    ) -> Result<Map<String, Value>, AuthorizationError> {
         let mut validation = Validation::new(header.alg);
         validation.set_issuer(&[&self.settings.issuer]);
         validation.set_audience(&[&self.settings.audience]);
@@ -161,7 +151,7 @@ impl TokenIssuer {
             }
             break;
         }
-        Err(Denied::Invalid(problem))
+        Err(AuthorizationError::Invalid(problem))
     }
 
     /// Names a subject of the issuer, whatever token it sends.
@@ -169,12 +159,12 @@ impl TokenIssuer {
         sha256_hex(&[self.settings.issuer.as_bytes(), subject.as_bytes()]).into()
     }
 
-    fn profile(&self, claims: &Map<String, Value>) -> Result<Option<String>, Denied> {
+    fn profile(&self, claims: &Map<String, Value>) -> Result<Option<String>, AuthorizationError> {
         match &self.settings.profile_claim {
             None => Ok(self.settings.profile.clone()),
             Some(claim) => match claims.get(claim).and_then(Value::as_str) {
                 Some(profile) => Ok(Some(profile.to_string())),
-                None => Err(Denied::Invalid("it names no profile")),
+                None => Err(AuthorizationError::Invalid("it names no profile")),
             },
         }
     }

@@ -151,7 +151,7 @@ fn issuer(change: impl FnOnce(&mut IssuerSettings)) -> (TokenIssuer, Arc<Documen
     (TokenIssuer::new(settings, documents.clone()), documents)
 }
 
-fn good<T>(checked: &Result<T, Denied>) -> Result<(), Denied> {
+fn good<T>(checked: &Result<T, AuthorizationError>) -> Result<(), AuthorizationError> {
     checked.as_ref().map(|_| ()).map_err(|denied| *denied)
 }
 
@@ -163,7 +163,7 @@ async fn a_token_is_good_for_whom_when_and_by_whom_it_says() {
     let header = |key: &SigningKey, id: &str| json!({ "alg": key.algorithm(), "kid": id });
     let check = async |what: &str, token: String, expected: Result<(), &'static str>| {
         let checked = issuer.check(&token).await;
-        assert_eq!(good(&checked), expected.map_err(Denied::Invalid), "{what}");
+        assert_eq!(good(&checked), expected.map_err(AuthorizationError::Invalid), "{what}");
     };
     let sign = |more: Value| ed.sign(&header(&ed, "ed"), &claims(more));
     check("as it should be", sign(json!({})), Ok(())).await;
@@ -252,7 +252,7 @@ async fn tokens_of_rsa_keys_are_good_as_well() {
     let keys: Vec<Value> = unusable.chain([of_operation, of_algorithm]).collect();
     documents.publish_keys(&keys);
     assert_eq!(good(&issuer.check(PS256_TOKEN).await), Ok(()));
-    let unsigned = Denied::Invalid("it was signed by no key of its issuer");
+    let unsigned = AuthorizationError::Invalid("it was signed by no key of its issuer");
     assert_eq!(good(&issuer.check(RS256_TOKEN).await), Err(unsigned));
 }
 
@@ -275,9 +275,9 @@ async fn a_client_is_its_subject_and_has_the_profile_of_its_token() {
     let eve = check(json!({ "scope": "call tools", "tenon": "a", "sub": "eve" })).await.unwrap();
     assert_ne!(eve.principal, ada.principal);
     for less in [json!({}), json!({ "scope": "tools" }), json!({ "scope": "toolscall tools" })] {
-        assert_eq!(good(&check(less).await), Err(Denied::Scopes));
+        assert_eq!(good(&check(less).await), Err(AuthorizationError::InsufficientScope));
     }
-    let no_profile = Err(Denied::Invalid("it names no profile"));
+    let no_profile = Err(AuthorizationError::Invalid("it names no profile"));
     assert_eq!(good(&check(json!({ "scope": "call tools" })).await), no_profile);
 }
 
@@ -294,7 +294,7 @@ async fn keys_are_kept_and_fetched_again_when_that_may_help() {
     let advance = |seconds| tokio::time::advance(Duration::from_secs(seconds));
     // Nothing is known, and nothing is asked for more often for that.
     for _ in 0..3 {
-        assert_eq!(good(&issuer.check(&of_first).await), Err(Denied::NoKeys));
+        assert_eq!(good(&issuer.check(&of_first).await), Err(AuthorizationError::Unknown));
     }
     assert_eq!(documents.asked(), [JWKS]);
     documents.publish_keys(&[first.jwk("1")]);
@@ -303,7 +303,7 @@ async fn keys_are_kept_and_fetched_again_when_that_may_help() {
     assert_eq!(good(&issuer.check(&of_first).await), Ok(()));
     assert_eq!(documents.asked(), [JWKS]);
     // Another key is asked for once in a while, whatever clients send.
-    let unsigned = Denied::Invalid("it was signed by no key of its issuer");
+    let unsigned = AuthorizationError::Invalid("it was signed by no key of its issuer");
     documents.publish_keys(&[first.jwk("1"), second.jwk("2")]);
     for id in ["3", "4", "2"] {
         assert_eq!(good(&issuer.check(&sign(&second, id)).await), Err(unsigned));
@@ -332,7 +332,7 @@ async fn keys_are_kept_and_fetched_again_when_that_may_help() {
     advance(12 * 60 * 60).await;
     assert_eq!(good(&issuer.check(&of_second).await), Ok(()));
     advance(13 * 60 * 60).await;
-    assert_eq!(good(&issuer.check(&of_second).await), Err(Denied::NoKeys));
+    assert_eq!(good(&issuer.check(&of_second).await), Err(AuthorizationError::Unknown));
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +364,7 @@ async fn an_issuer_says_in_its_metadata_where_its_keys_are() {
     let openid = "https://id.example/.well-known/openid-configuration";
     // What is of another issuer names no keys of this one.
     documents.publish(oauth, json!({ "issuer": "https://other.example", "jwks_uri": JWKS }));
-    assert_eq!(good(&issuer.check(&token).await), Err(Denied::NoKeys));
+    assert_eq!(good(&issuer.check(&token).await), Err(AuthorizationError::Unknown));
     assert_eq!(documents.asked(), [oauth, openid]);
     documents.publish(openid, json!({ "issuer": ISSUER, "jwks_uri": JWKS }));
     tokio::time::advance(Duration::from_secs(31)).await;
