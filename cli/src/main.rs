@@ -44,7 +44,7 @@ use interrupt::Interrupts;
 
 /// Run plugins of every kind: WebAssembly components, MCP servers and Rhai scripts.
 #[derive(Parser)]
-#[command(name = "tenon", version, arg_required_else_help = true, after_help = error::EXIT_CODES)]
+#[command(name = "tenon", version, arg_required_else_help = true, after_help = error::EXIT_CODES, max_term_width = 100)]
 struct Arguments {
     #[command(flatten)]
     common: Common,

@@ -3,6 +3,7 @@
 use governor::clock::Clock;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
+use metrics::{counter, describe_counter};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ use crate::offer::Peer;
 type Key = (Arc<str>, String);
 
 type Limiter = RateLimiter<Key, HashMapStateStore<Key>, RuntimeClock>;
+
+/// The calls that were not made because their client had made too many.
+const LIMITED_CALLS: &str = "tenon_serve_rate_limited_calls_total";
 
 /// How many buckets there may be before those that are full again are dropped.
 const MAX_IDLE_BUCKETS: usize = 10_000;
@@ -33,6 +37,12 @@ impl Clock for RuntimeClock {
 /// The buckets, by the names of profiles. A bucket holds the calls of one minute, and fills evenly.
 #[derive(Default)]
 pub(crate) struct CallRates(Mutex<HashMap<String, Arc<Limiter>>>);
+
+/// Tells the recorder what is measured.
+pub(crate) fn describe() {
+    describe_counter!(LIMITED_CALLS, "Calls that were refused because their client made too many.");
+    counter!(LIMITED_CALLS).increment(0);
+}
 
 impl CallRates {
     /// Counts a call, if it may be made now.
@@ -55,7 +65,10 @@ impl CallRates {
             limiter.retain_recent();
         }
         let counted = limiter.check_key(&(principal, tool.to_string()));
-        counted.map_err(|early| early.wait_time_from(RuntimeClock.now()))
+        counted.map_err(|early| {
+            counter!(LIMITED_CALLS).increment(1);
+            early.wait_time_from(RuntimeClock.now())
+        })
     }
 }
 

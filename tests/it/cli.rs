@@ -33,6 +33,24 @@ fn help_shows_verbs_examples_and_exit_codes() {
     insta::assert_snapshot!(stdout(&project.tenon(&["call", "--help"])));
 }
 
+/// Of what stands in a list of options; examples are longer where their commands are.
+#[test]
+fn help_fits_a_terminal() {
+    let project = Project::new("");
+    let help = stdout(&project.tenon(&["--help"]));
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let verbs = verbs.take_while(|line| !line.is_empty());
+    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.len() > 20 && verbs.contains(&"serve"), "{verbs:?}");
+    for verb in verbs {
+        let help = stdout(&project.tenon(&[verb, "--help"]));
+        let options = help.split("Examples:").next().unwrap_or_default();
+        for line in options.lines() {
+            assert!(line.chars().count() <= 100, "{verb}: {line}");
+        }
+    }
+}
+
 #[test]
 fn tools_are_listed_as_mcp_tools_with_plugin_and_kind() {
     let tools = parsed(&project().tenon(&["--json", "tools"]));

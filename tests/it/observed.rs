@@ -1,6 +1,7 @@
 //! What those see who watch a host from outside: spans with the same fields for every kind of
 //! plugin, traces that go on, and metrics.
 
+use futures::FutureExt;
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
@@ -58,6 +59,8 @@ async fn calls_are_counted_and_timed() {
     }
     call(&platform, "misbehave__fail", json!({ "text": "x" })).await.unwrap();
     failure(&platform, "misbehave__trap", json!({})).await;
+    // Given up after it was begun.
+    assert!(call(&platform, "misbehave__hang", json!({})).now_or_never().is_none());
     let mut counted = Vec::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
         let labels: Vec<&str> = key.key().labels().map(|label| label.value()).collect();
@@ -81,6 +84,8 @@ async fn calls_are_counted_and_timed() {
             "misbehave misbehave__echo timed 2",
             "misbehave misbehave__fail timed 1",
             "misbehave misbehave__fail tool-error 1",
+            "misbehave misbehave__hang abandoned 1",
+            "misbehave misbehave__hang timed 1",
             "misbehave misbehave__trap error 1",
             "misbehave misbehave__trap timed 1",
         ]

@@ -3,11 +3,11 @@
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use tenon_serve::HttpToken;
+use tenon_serve::{HttpToken, Profile};
 
 use crate::error::Error;
 use crate::tokens::{NamedToken, TokenFile, random_token};
-use crate::{Common, duration, output};
+use crate::{Common, duration, open, output};
 
 /// Manage the tokens of clients of `tenon serve --http`
 #[derive(clap::Args)]
@@ -81,6 +81,9 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             if expires.is_some_and(|expires| expires > MAX_TIME) {
                 return Err(Error::Input("a token is good for 100 years at most".into()));
             }
+            if let Some(profile) = &profile {
+                note_unknown(common, profile)?;
+            }
             let end = expires.and_then(|expires| now.checked_add(expires));
             let text = random_token()?;
             let token = NamedToken {
@@ -110,6 +113,18 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Says of a profile that it is not there. It may be configured later.
+fn note_unknown(common: &Common, profile: &str) -> Result<(), Error> {
+    let configs = open::configs(common)?;
+    let is_configured = configs.first().is_some_and(|user| user.profiles.contains_key(profile));
+    if !is_configured && profile != Profile::default().name {
+        output::note(&format!(
+            "the user's configuration has no profile {profile:?}: clients with this token are refused until it does"
+        ));
+    }
+    Ok(())
 }
 
 fn add(

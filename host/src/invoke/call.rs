@@ -63,7 +63,7 @@ impl Request for ToolRequest<'_> {
         self.0.constraints
     }
 
-    fn tool_metrics(&self) -> Option<&ToolMetrics> {
+    fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {
         Some(self.0.tool_metrics)
     }
 

@@ -297,7 +297,7 @@ struct OperationRequest<'a> {
     operation: McpOperation,
     plugin: &'a Arc<RegisteredPlugin>,
     constraints: CallSettings,
-    tool_metrics: Option<&'a ToolMetrics>,
+    tool_metrics: Option<&'a Arc<ToolMetrics>>,
 }
 
 /// Who is asked what, as the caller names it.
@@ -367,7 +367,7 @@ impl Request for OperationRequest<'_> {
         &self.constraints
     }
 
-    fn tool_metrics(&self) -> Option<&ToolMetrics> {
+    fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {
         self.tool_metrics
     }
 

@@ -41,7 +41,7 @@ pub(super) trait Request: Send + Sync {
     fn constraints(&self) -> &CallSettings;
 
     /// Where it is counted.
-    fn tool_metrics(&self) -> Option<&ToolMetrics> {
+    fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {
         None
     }
 
@@ -210,6 +210,7 @@ pub(super) async fn run<R: Request>(
         }
     };
     let id = request.plugin().id().clone();
+    state.tool_metrics = request.tool_metrics().cloned();
     let span = state.found(&id, |state| request.span(state));
     let timeout = state.caller.timeout;
     let steps = Box::pin(steps(registry, &mut request, &mut state)).instrument(span);
@@ -223,11 +224,6 @@ pub(super) async fn run<R: Request>(
         }
     };
     let usage = state.usage();
-    let count = |outcome: &str| {
-        if let Some(tool_metrics) = request.tool_metrics() {
-            tool_metrics.count(outcome, Duration::from_micros(usage.wall_micros));
-        }
-    };
     match result {
         Ok(answer) if R::Answer::GOES_ON => Ok(answer.map(|answer| answer.ending(state))),
         Ok(answer) => {
@@ -235,13 +231,11 @@ pub(super) async fn run<R: Request>(
                 answer.tell(&usage, state.refusals());
                 answer
             });
-            count(answer.outcome());
             state.answered(answer.outcome(), usage);
             Ok(answer)
         }
         Err(error) => {
             let error = request.explain(&state, error);
-            count(error.code());
             Err(state.failed(error, usage))
         }
     }

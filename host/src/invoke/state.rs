@@ -16,6 +16,7 @@ use crate::call::{
 use crate::observe::event::{CallEvent, Event, Step};
 use crate::observe::history::{QueuedRecord, Record, milliseconds};
 use crate::register::Registry;
+use crate::register::tool_metrics::ToolMetrics;
 use crate::runtime::StreamedCall;
 
 /// The member of a result's `_meta` that says what the call used: a [`Usage`].
@@ -54,6 +55,8 @@ pub(crate) struct CallState {
     /// Where the whole result is kept.
     pub(super) whole: Option<String>,
     plugin: Option<Arc<str>>,
+    /// Where the call is counted, once it was found which tool is called.
+    pub(super) tool_metrics: Option<Arc<ToolMetrics>>,
     redactor: Arc<Redactor>,
     /// Who hears of the steps, if anybody does.
     heard: Option<EventContext>,
@@ -110,6 +113,7 @@ impl CallState {
             bytes_out: 0,
             whole: None,
             plugin: None,
+            tool_metrics: None,
             redactor: registry.redactor().clone(),
             heard,
             span: Span::none(),
@@ -250,6 +254,9 @@ impl CallState {
         self.over = true;
         self.span.record("outcome", outcome);
         self.span.in_scope(|| tracing::debug!("the call is over: {outcome}"));
+        if let Some(tool_metrics) = &self.tool_metrics {
+            tool_metrics.count(outcome, Duration::from_micros(usage.wall_micros));
+        }
         let error = || error.map(ToString::to_string);
         self.step(|| Step::Ended { outcome, error: error(), usage });
         let (Some(history), Some(fingerprint)) = (&self.invoke_context.history, self.fingerprint)

@@ -22,7 +22,7 @@ use super::call_settings::CallSettings;
 use super::hook_answer_cache::HookCache;
 use super::operation_tools;
 use super::registration::{DeclaredTool, RegisteredPlugin};
-use super::tool_metrics::ToolMetrics;
+use super::tool_metrics::{self, ToolMetrics};
 use crate::call::{Call, CallError, TOOL_RULE};
 use crate::load::LoadedPlugin;
 use crate::runtime::Builtin;
@@ -86,7 +86,7 @@ struct ToolEntry {
     plugin: Arc<RegisteredPlugin>,
     tool: Tool,
     constraints: CallSettings,
-    tool_metrics: ToolMetrics,
+    tool_metrics: Arc<ToolMetrics>,
 }
 
 /// A tool of the host's own that does for any plugin what an [`ToolEntry`] does for one.
@@ -147,7 +147,7 @@ pub(crate) struct ResolvedTool<'a> {
     pub(crate) plugin: &'a Arc<RegisteredPlugin>,
     pub(crate) tool: &'a Tool,
     pub(crate) constraints: &'a CallSettings,
-    pub(crate) tool_metrics: &'a ToolMetrics,
+    pub(crate) tool_metrics: &'a Arc<ToolMetrics>,
 }
 
 /// What the operator says of tools and calls, and the user of definitions that have changed.
@@ -266,6 +266,7 @@ impl Registry {
     /// Puts plugins together, in load order. Of two tools with one name, the first stays.
     pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
         let mut registry = Self { settings, ..Self::default() };
+        tool_metrics::describe();
         let mut secrets = std::mem::take(&mut registry.settings.secrets);
         for plugin in &plugins {
             secrets.extend(plugin.loaded.secrets());
@@ -471,7 +472,7 @@ impl Registry {
             plugin.loaded.kind() != PluginKind::Mcp || matches!(served, ServedBy::ByHost(_));
         let hints = is_believed.then_some(&definition.annotations);
         let constraints = CallSettings::new(hints, self.rule(plugin, &name, &definition.name));
-        let tool_metrics = ToolMetrics::new(id, name.as_str());
+        let tool_metrics = Arc::new(ToolMetrics::new(id, name.as_str()));
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
         let tool = Tool { name: name.clone(), definition, served, arguments, output };
@@ -615,7 +616,7 @@ impl Registry {
         &self,
         plugin: &RegisteredPlugin,
         operation: McpOperation,
-    ) -> Result<(CallSettings, Option<&ToolMetrics>), CallError> {
+    ) -> Result<(CallSettings, Option<&Arc<ToolMetrics>>), CallError> {
         let (id, original) = (plugin.loaded.id(), operation.name());
         let name = self.name_of(plugin, original);
         let entry = self.tools.get(&name).filter(|entry| {

@@ -3,12 +3,13 @@
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use metrics::{counter, gauge};
+use metrics::{counter, describe_counter, describe_gauge, gauge};
 use std::fmt;
 
 use super::Shared;
 use super::answer::{AnswerBody, Refused, text};
 use super::token::TokenGrant;
+use crate::rates;
 
 /// The connections that are open.
 const CONNECTIONS: &str = "tenon_serve_connections";
@@ -31,10 +32,23 @@ pub trait MetricsSource: fmt::Debug + Send + Sync + 'static {
     fn render(&self) -> String;
 }
 
+/// Tells the recorder what is measured.
+pub(super) fn describe() {
+    describe_gauge!(CONNECTIONS, "Open connections of clients.");
+    describe_gauge!(SESSIONS, "Sessions of legacy clients.");
+    describe_gauge!(WAITING_CALLS, "Calls of modern clients that wait for answers.");
+    describe_counter!(RESPONSES, "Responses over HTTP, by status.");
+    rates::describe();
+}
+
 /// Counts a response, where somebody reads measures.
 pub(super) fn count(shared: &Shared, status: StatusCode) {
     if shared.settings.metrics.is_some() {
-        counter!(RESPONSES, "status" => status.as_str().to_string()).increment(1);
+        match status {
+            StatusCode::OK => counter!(RESPONSES, "status" => "200").increment(1),
+            // A text of its own is copied each time.
+            status => counter!(RESPONSES, "status" => status.as_str().to_string()).increment(1),
+        }
     }
 }
 

@@ -125,6 +125,7 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let address = listener.local_addr()?;
+        metrics::describe();
         let (close, closing) = watch::channel(false);
         let room = Arc::new(Semaphore::new(settings.max_connections));
         let shared = Arc::new(Shared {

@@ -392,6 +392,8 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     for line in [
         "tenon_calls_total{plugin=\"everything\",tool=\"everything__test_simple_text\",outcome=\"ok\"} 1",
         "tenon_call_duration_seconds_bucket{plugin=\"everything\",tool=\"everything__test_simple_text\",le=\"120\"} 1",
+        "# HELP tenon_calls_total Calls of tools that have ended, by plugin, tool and outcome.",
+        "tenon_serve_rate_limited_calls_total 0",
         "tenon_serve_sessions 0",
         "tenon_serve_waiting_calls 0",
         "tenon_serve_responses_total{status=\"403\"} 1",
@@ -403,6 +405,8 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     assert!(all.contains("texts  profile texts\n") && !all.contains(text.trim()), "{all}");
     assert!(all.contains("one  tools everything__test_simple_text  expires 20"), "{all}");
     assert!(token(&["add", "one"], 2).contains("revoke it first"));
+    let output = project.tenon(&["token", "add", "early", "--profile", "nosuch"]);
+    assert!(stderr(&output).contains("no profile \"nosuch\""), "{}", stderr(&output));
     assert!(token(&["add", "a b"], 2).contains("a name has 1 to 64"));
     assert!(token(&["add", "ages", "--expires", "8500y"], 2).contains("100 years at most"));
     assert!(token(&["add", "none", "--tools", ""], 2).contains("no tool has an empty name"));
