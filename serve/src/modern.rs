@@ -1,6 +1,8 @@
 //! Requests of the modern era: each says by itself who asks and what its client can do.
 
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, Digest, SHA256};
+use serde::Serialize;
+use std::io::{self, Write};
 use std::sync::Arc;
 use tenon_host::Caller;
 use tenon_host::services::CallerClient;
@@ -75,7 +77,8 @@ impl Inner {
             return work.run(request).await;
         };
         let digest = digest_of(&request);
-        let bound: &[&[u8]] = &[peer.principal.as_bytes(), peer.profile.name.as_bytes(), &digest];
+        let bound: &[&[u8]] =
+            &[peer.principal.as_bytes(), peer.profile.name.as_bytes(), digest.as_ref()];
         let (token, level) = (meta.progress_token, modern.log_level);
         let call = match &input.state {
             Some(state) => {
@@ -157,19 +160,38 @@ fn take_input(request: &mut Request) -> Option<Input> {
     }
 }
 
-/// What a call that waits is bound to: what is asked, without the answers.
-fn digest_of(request: &Request) -> Vec<u8> {
-    let text = match request {
+/// What a call that waits is bound to: what is asked, without the answers. Every call has one, so it is digested as it
+/// is written.
+fn digest_of(request: &Request) -> Digest {
+    match request {
         Request::CallTool { name, arguments, .. } => {
-            serde_json::json!(["tools/call", name, arguments])
+            digest_as_json(&("tools/call", name, arguments))
         }
-        Request::ReadResource { uri, .. } => serde_json::json!(["resources/read", uri]),
+        Request::ReadResource { uri, .. } => digest_as_json(&("resources/read", uri)),
         Request::GetPrompt { name, arguments, .. } => {
-            serde_json::json!(["prompts/get", name, arguments])
+            digest_as_json(&("prompts/get", name, arguments))
         }
-        _ => serde_json::Value::Null,
-    };
-    digest(&SHA256, text.to_string().as_bytes()).as_ref().to_vec()
+        _ => digest_as_json(&()),
+    }
+}
+
+fn digest_as_json(value: &impl Serialize) -> Digest {
+    struct Digested(Context);
+
+    impl Write for Digested {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut digested = Digested(Context::new(&SHA256));
+    serde_json::to_writer(&mut digested, value).expect("texts and JSON are written as JSON");
+    digested.0.finish()
 }
 
 /// What of a filter is served, as JSON.

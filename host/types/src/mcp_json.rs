@@ -455,8 +455,12 @@ pub fn insert_meta_of(others: &mut Option<String>, key: &str, value: &impl Seria
 /// The same, of a value that is JSON already.
 pub fn insert_meta_json(others: &mut Option<String>, key: &str, value: &str) {
     let members = match others.as_deref() {
-        // The common case, without a tree.
+        // The common cases, without a tree.
         None => [r#"{"_meta":{""#, key, r#"":"#, value, "}}"].concat(),
+        Some(json) if let Some(rest) = behind_only_meta(json, key) => {
+            let comma = if rest.starts_with('}') { "" } else { "," };
+            [BEGIN_META, "\"", key, r#"":"#, value, comma, rest].concat()
+        }
         Some(json) => {
             let mut members = Members::of(Some(json));
             let before = members.get("_meta").map(str::to_string);
@@ -471,6 +475,17 @@ pub fn insert_meta_json(others: &mut Option<String>, key: &str, value: &str) {
         }
     };
     *others = Some(members);
+}
+
+/// How an object begins whose first member is `_meta`, as the host writes it.
+const BEGIN_META: &str = r#"{"_meta":{"#;
+
+/// What follows the beginning of `_meta`, where that comes first, is there once and has no such key, which is plain in
+/// the text alone.
+fn behind_only_meta<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+    let rest = json.strip_prefix(BEGIN_META)?;
+    let may_differ = rest.contains("_meta") || rest.contains(key) || rest.contains('\\');
+    (!may_differ).then(|| rest.trim_start())
 }
 
 /// How the keys begin that are the host's own in `_meta`.
@@ -881,6 +896,32 @@ mod tests {
     fn check(form: Value) {
         let result = read_tool_result(form.clone()).expect("the form is read");
         assert_eq!(tool_result(&result), form);
+    }
+
+    #[test]
+    fn a_member_of_meta_is_added_whatever_is_there() {
+        let check = |before: Option<&str>, expected: Value| {
+            let mut others = before.map(str::to_string);
+            insert_meta_json(&mut others, "tenon/x", "7");
+            let after: Value = serde_json::from_str(&others.unwrap()).expect("it is JSON");
+            assert_eq!(after, expected, "{before:?}");
+        };
+        check(None, json!({ "_meta": { "tenon/x": 7 } }));
+        check(Some(r#"{"_meta":{}}"#), json!({ "_meta": { "tenon/x": 7 } }));
+        check(Some(r#"{"_meta":{ },"b":[]}"#), json!({ "_meta": { "tenon/x": 7 }, "b": [] }));
+        check(Some(r#"{"_meta":{"a":1}}"#), json!({ "_meta": { "a": 1, "tenon/x": 7 } }));
+        check(Some(r#"{"_meta":{"tenon/x":1}}"#), json!({ "_meta": { "tenon/x": 7 } }));
+        check(Some(r#"{"_meta":{"tenon\u002fx":1}}"#), json!({ "_meta": { "tenon/x": 7 } }));
+        check(Some(r#"{"_meta":{"a":1},"_meta":{}}"#), json!({ "_meta": { "tenon/x": 7 } }));
+        check(
+            Some(r#"{"_meta":{"a":1},"\u005fmeta":{"b":2}}"#),
+            json!({ "_meta": { "b": 2, "tenon/x": 7 } }),
+        );
+        check(
+            Some(r#"{"b":1,"_meta":{"a":1}}"#),
+            json!({ "b": 1, "_meta": { "a": 1, "tenon/x": 7 } }),
+        );
+        check(Some(r#"{"_meta":7}"#), json!({ "_meta": { "tenon/x": 7 } }));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a client sends with POST: a message of bounded length, in bounded time.
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use hyper::{Request, StatusCode};
 use std::error::Error;
 use std::pin::pin;
 use std::time::Duration;
@@ -52,16 +52,11 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 }
 
 /// Reads the message.
-pub(super) async fn read(
-    request: Request<Incoming>,
-    most: usize,
-    time: Duration,
-) -> Result<String, Refused> {
+pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<String, Refused> {
     let too_large = || {
         let problem = format!("the message is longer than {most} bytes\n");
         Refused::from(text(StatusCode::PAYLOAD_TOO_LARGE, problem))
     };
-    let body = request.into_body();
     // What says that it is too long need not be sent.
     if hyper::body::Body::size_hint(&body).lower() > most as u64 {
         return Err(too_large());

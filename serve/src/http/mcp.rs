@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +32,12 @@ pub(super) async fn post(
     peer: Peer,
     request: HttpRequest<Incoming>,
 ) -> Response<AnswerBody> {
-    let headers = request.headers().clone();
+    let (Parts { headers, .. }, body) = request.into_parts();
     if let Err(refused) = body::check_types(&headers) {
         return *refused;
     }
     let most = shared.server.settings.max_message;
-    let text = match body::read(request, most, shared.settings.read_time).await {
+    let text = match body::read(body, most, shared.settings.read_time).await {
         Ok(text) => text,
         Err(refused) => return *refused,
     };

@@ -65,10 +65,17 @@ struct Form<'a> {
     version: Option<Value>,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
     capabilities: Option<Value>,
-    #[serde(rename = "io.modelcontextprotocol/clientInfo", default)]
-    client: Option<Value>,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", borrow, default)]
+    client: Option<&'a RawValue>,
     #[serde(rename = "io.modelcontextprotocol/logLevel", default)]
     log_level: Option<Value>,
+}
+
+/// What is read of a client's own name. One of another form is none.
+#[derive(Deserialize)]
+struct ClientForm {
+    #[serde(default)]
+    name: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -129,11 +136,11 @@ impl<'a> Meta<'a> {
                 RpcError::invalid_params(format!("there is no log level {level}"))
             })?),
         };
-        let client = form.client.as_ref().and_then(|client| client["name"].as_str());
+        let client = form.client.and_then(|client| serde_json::from_str(client.get()).ok());
         let modern = ModernMeta {
             version: version.clone(),
             capabilities: ClientCapabilities::read(capabilities),
-            client: client.map(Into::into),
+            client: client.and_then(|ClientForm { name }| name),
             log_level,
         };
         Ok((shared, modern))
