@@ -122,6 +122,8 @@ mod tests {
             let changed = String::from_utf8(changed).unwrap();
             assert!(seal.open(&changed, &[b"ada", b"call"], now).is_err(), "{place}");
         }
+        let last = now + Duration::from_secs(60);
+        assert_eq!(seal.open(&text, &[b"ada", b"call"], last), Ok(id));
         let later = now + Duration::from_secs(62);
         assert_eq!(seal.open(&text, &[b"ada", b"call"], later), Err(SealError::Expired));
     }

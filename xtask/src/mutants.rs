@@ -47,12 +47,17 @@ const MIN_WOVEN: usize = 70;
 /// The most data of a process, in KiB.
 const DATA: &str = "6000000";
 
-/// What the folder of the host is called in the copy.
-const HOST: &str = "woven";
+/// The folders that are copied, and what they are called in the copy. Cargo knows a package of a workspace by its
+/// folder: under the same name, it would take what is built there for what is built here.
+const COPIES: [(&str, &str); 2] = [("host", "woven"), ("serve", "woven-serve")];
 
 /// The crates that are changed, by their folders, and their packages.
-const CRATES: [(&str, &str); 3] =
-    [("host/types", "tenon-types"), ("host/config", "tenon-config"), ("host", "tenon-host")];
+const CRATES: [(&str, &str); 4] = [
+    ("host/types", "tenon-types"),
+    ("host/config", "tenon-config"),
+    ("host", "tenon-host"),
+    ("serve", "tenon-serve"),
+];
 
 /// What cargo-mutants says of a change.
 #[derive(Debug, Clone, Deserialize)]
@@ -278,7 +283,7 @@ fn compare(
     Ok(())
 }
 
-/// The copy of the workspace: the host is copied, and all else is linked to.
+/// The copy of the workspace: what is changed is copied, and all else is linked to.
 struct Tree {
     folder: PathBuf,
 }
@@ -291,7 +296,8 @@ impl Tree {
         for entry in fs::read_dir(root())? {
             let entry = entry?;
             let name = entry.file_name();
-            if ["target", ".git", "host"].iter().any(|left| name == *left) {
+            let is_copied = COPIES.iter().any(|(folder, _)| name == *folder);
+            if is_copied || ["target", ".git"].iter().any(|left| name == *left) {
                 continue;
             }
             let place = tree.join(&name);
@@ -303,10 +309,13 @@ impl Tree {
                 write(&place, &fs::read(entry.path())?)?;
             }
         }
-        copy(&root().join("host"), &tree.join(HOST))?;
-        // Cargo knows a package of a workspace by its folder: under the same name, it would take what is built
-        // here for the host.
-        let manifest = fs::read_to_string(root().join("Cargo.toml"))?.replace("\"host", "\"woven");
+        let mut manifest = fs::read_to_string(root().join("Cargo.toml"))?;
+        for (folder, name) in COPIES {
+            copy(&root().join(folder), &tree.join(name))?;
+            for end in ["/", "\""] {
+                manifest = manifest.replace(&format!("\"{folder}{end}"), &format!("\"{name}{end}"));
+            }
+        }
         write(&tree.join("Cargo.toml"), manifest.as_bytes())?;
         Ok(Self { folder })
     }
@@ -383,9 +392,13 @@ impl Tree {
     }
 }
 
-/// The place in the copy of a file of the host.
+/// The place in the copy of a file that is changed.
 fn in_copy(file: &str) -> String {
-    file.replacen("host", HOST, 1)
+    let copied = COPIES.iter().find_map(|(folder, name)| {
+        let rest = file.strip_prefix(folder).filter(|rest| rest.starts_with('/'))?;
+        Some(format!("{name}{rest}"))
+    });
+    copied.expect("what is changed is in a folder that is copied")
 }
 
 #[cfg(unix)]

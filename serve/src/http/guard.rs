@@ -168,6 +168,7 @@ mod tests {
             "localhost:7331",
             "LOCALHOST",
             "[::1]:7331",
+            "::1",
             "127.0.0.1",
             "tenon.example",
             "tenon.example:7331",

@@ -106,6 +106,23 @@ mod tests {
     }
 
     #[test]
+    fn a_marked_argument_is_what_its_header_says() {
+        let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+        let (marked, _) = HeaderArgument::take(schema);
+        let region = HeaderName::from_static("mcp-param-region");
+        let check = |values: &[&str], is_good: bool| {
+            let arguments = serde_json::json!({ "region": "eu" });
+            let checked = check_arguments(&headers(&region, values), &marked, &arguments);
+            assert_eq!(checked.is_ok(), is_good, "{values:?}");
+        };
+        check(&["eu"], true);
+        check(&["=?base64?ZXU=?="], true);
+        check(&["us"], false);
+        check(&[], false);
+        check(&["eu", "eu"], false);
+    }
+
+    #[test]
     fn a_name_is_what_the_body_says_written_in_either_way() {
         let check = |values: &[&str], name: &str, is_good: bool| {
             let checked = check_name(&headers(&NAME, values), name);

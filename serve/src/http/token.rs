@@ -82,3 +82,39 @@ impl TokenStore for HttpToken {
         (self == token).then(TokenGrant::default)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_kept_by_its_digest() {
+        let token = HttpToken::new("secret");
+        let sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+        assert_eq!(token.sha256(), sha256);
+        assert_eq!(HttpToken::from_sha256(sha256), Some(token));
+        for wrong in ["", "2bb8", &sha256[1..], &sha256.replace('2', "x"), &format!("{sha256}00")] {
+            assert_eq!(HttpToken::from_sha256(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_new_token_is_one_that_nobody_guesses() {
+        let [one, other] = [(); 2].map(|()| HttpToken::random_text().expect("there is chance"));
+        assert_eq!((one.len(), other.len()), (64, 64));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn every_byte_is_compared() {
+        let differing = |places: &[usize]| {
+            let mut bytes = [0; 32];
+            places.iter().for_each(|place| bytes[*place] = 1);
+            HttpToken(bytes)
+        };
+        assert_eq!(differing(&[]), differing(&[]));
+        for places in [&[0][..], &[31], &[3, 7]] {
+            assert_ne!(differing(places), differing(&[]), "{places:?}");
+        }
+    }
+}

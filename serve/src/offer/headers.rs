@@ -26,7 +26,7 @@ pub(crate) struct HeaderArgument {
 impl HeaderArgument {
     /// Finds what an input schema marks. A schema with a mark that is wrong is given back without any, since clients
     /// would leave out its tool.
-    pub(super) fn take(schema: &str) -> (Vec<Self>, Option<String>) {
+    pub(crate) fn take(schema: &str) -> (Vec<Self>, Option<String>) {
         // Nearly all have none.
         if !schema.contains(MARK) {
             return (Vec::new(), None);

@@ -274,7 +274,13 @@ async fn a_client_is_its_subject_and_has_the_profile_of_its_token() {
     assert_eq!(again.grant.profile.as_deref(), Some("b"));
     let eve = check(json!({ "scope": "call tools", "tenon": "a", "sub": "eve" })).await.unwrap();
     assert_ne!(eve.principal, ada.principal);
-    for less in [json!({}), json!({ "scope": "tools" }), json!({ "scope": "toolscall tools" })] {
+    assert_eq!(format!("{issuer:?}"), format!("TokenIssuer({ISSUER:?})"));
+    for less in [
+        json!({}),
+        json!({ "scope": "tools" }),
+        json!({ "scope": "toolscall tools" }),
+        json!({ "scp": ["tools", "other"] }),
+    ] {
         assert_eq!(good(&check(less).await), Err(AuthorizationError::InsufficientScope));
     }
     let no_profile = Err(AuthorizationError::Invalid("it names no profile"));
