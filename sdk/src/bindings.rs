@@ -257,8 +257,8 @@ pub mod provider_stream {
     });
 }
 
-/// The exports of all these modules, as they free their parameters.
-pub mod freeing {
+/// The exports of all these modules, wrapped so that they free the memory of their parameters.
+pub mod wrapped_exports {
     tenon_exports::exports! {
         cancellation: crate::bindings::cancellation::exports::tenon::plugin::cancellation;
         completions: crate::bindings::completions::exports::tenon::plugin::completions;

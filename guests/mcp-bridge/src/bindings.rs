@@ -20,9 +20,9 @@ wit_bindgen::generate!({
     additional_derives: [Clone, PartialEq],
 });
 
-/// The exports, as they free their parameters.
+/// The exports, wrapped so that they free the memory of their parameters.
 #[cfg(target_arch = "wasm32")]
-pub(crate) mod freeing {
+pub(crate) mod wrapped_exports {
     tenon_exports::exports! {
         cancellation: crate::bindings::exports::tenon::plugin::cancellation;
         completions: crate::bindings::exports::tenon::plugin::completions;

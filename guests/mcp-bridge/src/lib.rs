@@ -39,7 +39,7 @@ struct Bridge;
 
 // Elsewhere the names of the exports are none that a linker takes.
 #[cfg(target_arch = "wasm32")]
-bindings::export!(Bridge with_types_in bindings::freeing);
+bindings::export!(Bridge with_types_in bindings::wrapped_exports);
 
 impl lifecycle::Guest for Bridge {
     async fn start() -> Result<Identity, Error> {

@@ -8,53 +8,18 @@
 
 use std::alloc::Layout;
 
-/// The functions of a component that take their parameters in memory: the interface, the function, and how
-/// many bytes its parameters take.
-pub const FUNCTIONS: &[(&str, &str, usize)] = &[
-    ("completions", "complete-argument", size::COMPLETE_ARGUMENT),
-    ("evals", "evaluate", size::EVALUATE),
-    ("hooks", "handle-event", size::HANDLE_EVENT),
-    ("prompts", "get-prompt", size::GET_PROMPT),
-    ("prompts", "list-prompts", size::LIST_PROMPTS),
-    ("provider-stream", "complete-stream", size::COMPLETE_STREAM),
-    ("providers", "complete", size::COMPLETE),
-    ("resources", "list-resources", size::LIST_RESOURCES),
-    ("resources", "list-templates", size::LIST_TEMPLATES),
-    ("resources", "read-resource", size::READ_RESOURCE),
-    ("subscriptions", "subscribe", size::SUBSCRIBE),
-    ("subscriptions", "unsubscribe", size::UNSUBSCRIBE),
-    ("tools", "call-tool", size::CALL_TOOL),
-];
-
 /// The alignment in bytes of all parameters in memory: that of the 64-bit number in `call-context`.
 pub const ALIGNMENT: usize = 8;
-
-#[doc(hidden)]
-pub mod size {
-    pub const CALL_TOOL: usize = 96;
-    pub const COMPLETE: usize = 216;
-    pub const COMPLETE_ARGUMENT: usize = 120;
-    pub const COMPLETE_STREAM: usize = 216;
-    pub const EVALUATE: usize = 104;
-    pub const GET_PROMPT: usize = 96;
-    pub const HANDLE_EVENT: usize = 96;
-    pub const LIST_PROMPTS: usize = 96;
-    pub const LIST_RESOURCES: usize = 96;
-    pub const LIST_TEMPLATES: usize = 96;
-    pub const READ_RESOURCE: usize = 88;
-    pub const SUBSCRIBE: usize = 88;
-    pub const UNSUBSCRIBE: usize = 88;
-}
 
 /// Writes the module `exports` with the given interfaces of `tenon:plugin`, each with the path of the module
 /// that `wit_bindgen::generate!` made for it. The module that holds `exports` stands after `with_types_in` in
 /// the export macro of the generated bindings:
 ///
 /// ```text
-/// mod freeing {
+/// mod wrapped_exports {
 ///     tenon_exports::exports! { tools: crate::bindings::exports::tenon::plugin::tools; }
 /// }
-/// bindings::export!(Guest with_types_in freeing);
+/// bindings::export!(Guest with_types_in wrapped_exports);
 /// ```
 #[macro_export]
 macro_rules! exports {
@@ -70,67 +35,65 @@ macro_rules! exports {
     };
 }
 
+/// Makes of one table what is known of the interfaces, and the macro with the module of each.
+macro_rules! interfaces {
+    (($d:tt) $($interface:ident { $($name:literal $function:ident $size:literal)* })*) => {
+        /// The functions of a component that take their parameters in memory: the interface, the function, and how
+        /// many bytes its parameters take.
+        pub const FUNCTIONS: &[(&str, &str, usize)] =
+            &[$($((stringify!($interface), $name, $size),)*)*];
+
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! interface {
+            $(($interface: $d($d path:ident)::+) => {
+                $d crate::module! { $interface: $d($d path)::+, $($function: $size),* }
+            };)*
+        }
+    };
+}
+
+// The names are those of the contract, with `_` in place of `-` where they name modules.
+interfaces! { ($)
+    cancellation {}
+    completions { "complete-argument" _export_complete_argument_cabi 120 }
+    evals { "evaluate" _export_evaluate_cabi 104 }
+    hooks { "handle-event" _export_handle_event_cabi 96 }
+    lifecycle {}
+    prompts {
+        "get-prompt" _export_get_prompt_cabi 96
+        "list-prompts" _export_list_prompts_cabi 96
+    }
+    provider_stream { "complete-stream" _export_complete_stream_cabi 216 }
+    providers { "complete" _export_complete_cabi 216 }
+    resources {
+        "list-resources" _export_list_resources_cabi 96
+        "list-templates" _export_list_templates_cabi 96
+        "read-resource" _export_read_resource_cabi 88
+    }
+    subscriptions {
+        "subscribe" _export_subscribe_cabi 88
+        "unsubscribe" _export_unsubscribe_cabi 88
+    }
+    tools { "call-tool" _export_call_tool_cabi 96 }
+}
+
 /// The module of one interface. Its own functions hide those that it takes over from the generated module.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! interface {
-    (completions: $($path:ident)::+) => {
-        $crate::interface! { completions: $($path)::+, _export_complete_argument_cabi: COMPLETE_ARGUMENT }
-    };
-    (evals: $($path:ident)::+) => {
-        $crate::interface! { evals: $($path)::+, _export_evaluate_cabi: EVALUATE }
-    };
-    (hooks: $($path:ident)::+) => {
-        $crate::interface! { hooks: $($path)::+, _export_handle_event_cabi: HANDLE_EVENT }
-    };
-    (prompts: $($path:ident)::+) => {
-        $crate::interface! {
-            prompts: $($path)::+, _export_get_prompt_cabi: GET_PROMPT, _export_list_prompts_cabi: LIST_PROMPTS
-        }
-    };
-    (provider_stream: $($path:ident)::+) => {
-        $crate::interface! { provider_stream: $($path)::+, _export_complete_stream_cabi: COMPLETE_STREAM }
-    };
-    (providers: $($path:ident)::+) => {
-        $crate::interface! { providers: $($path)::+, _export_complete_cabi: COMPLETE }
-    };
-    (resources: $($path:ident)::+) => {
-        $crate::interface! {
-            resources: $($path)::+,
-            _export_list_resources_cabi: LIST_RESOURCES,
-            _export_list_templates_cabi: LIST_TEMPLATES,
-            _export_read_resource_cabi: READ_RESOURCE
-        }
-    };
-    (subscriptions: $($path:ident)::+) => {
-        $crate::interface! {
-            subscriptions: $($path)::+,
-            _export_subscribe_cabi: SUBSCRIBE,
-            _export_unsubscribe_cabi: UNSUBSCRIBE
-        }
-    };
-    (tools: $($path:ident)::+) => {
-        $crate::interface! { tools: $($path)::+, _export_call_tool_cabi: CALL_TOOL }
-    };
-    // These have few parameters.
-    (cancellation: $($path:ident)::+) => {
-        $crate::interface! { cancellation: $($path)::+, }
-    };
-    (lifecycle: $($path:ident)::+) => {
-        $crate::interface! { lifecycle: $($path)::+, }
-    };
-    ($interface:ident: $($path:ident)::+, $($function:ident: $size:ident),*) => {
+macro_rules! module {
+    ($interface:ident: $($path:ident)::+, $($function:ident: $size:literal),*) => {
         pub mod $interface {
             use $($path)::+ as generated;
             pub use generated::*;
 
             $(
                 pub unsafe fn $function<T: Guest>(parameters: *mut u8) -> i32 {
-                    // The generated function polls its future once, which reads all parameters before it
-                    // calls the guest's own code, and never uses the memory again.
+                    // The first poll of the generated future, which is done before this function returns,
+                    // reads all parameters before it calls the guest's own code. Nothing reads them again.
                     unsafe {
                         let code = generated::$function::<T>(parameters);
-                        $crate::free(parameters, $crate::size::$size);
+                        $crate::free(parameters, $size);
                         code
                     }
                 }

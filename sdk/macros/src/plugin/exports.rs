@@ -34,7 +34,7 @@ pub(super) fn tools(tools: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::tools::export_tools!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::tools::export_tools!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn hooks(hooks: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::hooks::export_hooks!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::hooks::export_hooks!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn evals(evals: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::evals::export_evals!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::evals::export_evals!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn provider(provider: &Path, streams: bool) -> TokenStream {
                 }
             }
             #[cfg(target_arch = "wasm32")]
-            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+            ::tenon_sdk::bindings::provider_stream::export_provider_stream!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
         }
     });
     quote! {
@@ -173,7 +173,7 @@ pub(super) fn provider(provider: &Path, streams: bool) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::providers::export_providers!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::providers::export_providers!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
         #stream
     }
 }

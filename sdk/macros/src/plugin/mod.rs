@@ -152,7 +152,7 @@ fn lifecycle() -> TokenStream {
             async fn stop() {}
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::lifecycle::export_lifecycle!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::lifecycle::export_lifecycle!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
 
         impl __cancellation::Guest for __PluginExports {
             async fn cancel(call_id: String) {
@@ -160,7 +160,7 @@ fn lifecycle() -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::cancellation::export_cancellation!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::cancellation::export_cancellation!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 

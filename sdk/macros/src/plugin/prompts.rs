@@ -38,7 +38,7 @@ pub(super) fn prompts(prompts: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::prompts::export_prompts!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::prompts::export_prompts!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 
@@ -112,6 +112,6 @@ fn export(completions: &[Path], references: &[&TokenStream]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::completions::export_completions!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::completions::export_completions!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }

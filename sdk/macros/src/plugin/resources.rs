@@ -57,7 +57,7 @@ pub(super) fn resources(resources: &[Path]) -> TokenStream {
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::resources::export_resources!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::resources::export_resources!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
 
@@ -107,6 +107,6 @@ pub(super) fn subscriptions(subscriptions: &[Path], resources: &[Path]) -> Token
             }
         }
         #[cfg(target_arch = "wasm32")]
-        ::tenon_sdk::bindings::subscriptions::export_subscriptions!(__PluginExports with_types_in ::tenon_sdk::bindings::freeing);
+        ::tenon_sdk::bindings::subscriptions::export_subscriptions!(__PluginExports with_types_in ::tenon_sdk::bindings::wrapped_exports);
     }
 }
