@@ -171,6 +171,7 @@ async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
 async fn no_call_is_lost_when_a_server_ends_because_nobody_uses_it() {
     let platform = platform(&format!(
         "limits.server_idle = \"5ms\"
+         supervision.max_restarts = 0
          plugins.mcp = [{{ name = \"s\", command = {DEMO_SERVER:?} }}]"
     ))
     .await;
@@ -186,6 +187,32 @@ async fn no_call_is_lost_when_a_server_ends_because_nobody_uses_it() {
     });
     futures::future::join_all(callers).await;
     assert!(platform.server("s").unwrap().starts > 1);
+    platform.clone().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_nobody_waits_for_any_more_when_it_is_there_ends_as_well() {
+    let project = Project::new("");
+    let mark = project.path("slow-server").display().to_string();
+    let script = format!("sleep 0.3; exec {DEMO_SERVER:?}");
+    project.write(
+        "tenon.toml",
+        format!(
+            "limits.server_idle = \"50ms\"
+             plugins.mcp = [{{ name = \"s\", command = \"/bin/sh\", args = [\"-c\", {script:?}], env = {{ MARK = {mark:?} }} }}]"
+        ),
+    );
+    let platform = project.platform().await;
+    let has_ended = || {
+        let state = platform.server("s").unwrap().state;
+        state == ServerState::Idle && processes_with(&mark).is_empty()
+    };
+    eventually("the server has ended", has_ended).await;
+    let arguments = json!({ "text": "x" });
+    let timeout = Duration::from_millis(100);
+    call_within(&platform, "s__echo", arguments.clone(), timeout).await.unwrap_err();
+    eventually("the server has ended again", has_ended).await;
+    assert_eq!(text(&platform, "s__echo", arguments).await, "x");
     platform.clone().shutdown().await;
 }
 

@@ -1,8 +1,9 @@
-//! Which URLs are of this machine by their own words, without a look at what a name resolves to.
+//! Which URLs name this machine, without resolving a name.
 
 use url::{Host, Url};
 
-/// Whether a URL names `localhost` or a loopback address. Without TLS nobody else can read what is sent there.
+/// Whether a URL names `localhost` or a loopback address. What is sent there does not leave the machine, so it needs
+/// no TLS.
 ///
 /// ```
 /// # use tenon_config::loopback::is_loopback;

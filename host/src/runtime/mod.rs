@@ -5,10 +5,10 @@
 //! implementation is finished with a call when the future it returned is dropped: that is how
 //! deadlines and cancellation reach it, whatever the kind.
 
+mod activity;
 mod builtin;
 mod drain;
 mod handle;
-mod idle;
 mod rhai;
 pub(crate) mod schema;
 mod supervised_bridge;
@@ -187,8 +187,9 @@ pub trait Plugin: Send + Sync + 'static {
     }
 
     /// Ends what the plugin keeps running, unless it is in use, and returns whether it did. The next call starts
-    /// it again.
-    async fn end_unused(&self) -> bool {
+    /// it again, after `then` was called.
+    async fn end_unused(&self, then: Box<dyn FnOnce() + Send>) -> bool {
+        drop(then);
         false
     }
 

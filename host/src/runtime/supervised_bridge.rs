@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, Shared};
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tenon_config::limits::{MAX_DURATION, MAX_PAGES};
 use tenon_config::pins::{Definition, PinKind};
@@ -20,7 +20,7 @@ use tenon_types::{
 };
 use tokio::time::Instant;
 
-use super::idle::{ServerUsage, ServerUse};
+use super::activity::{ActivityGuard, ServerActivity};
 use super::tool_hooks;
 use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
@@ -46,7 +46,7 @@ pub(crate) struct Inner<P> {
     /// The hook points that its tools handle.
     hooks: Vec<ToolHook>,
     /// What the server is used for, where the host starts and ends it.
-    usage: Option<ServerUsage>,
+    activity: Option<ServerActivity>,
     /// The server was asked itself what it has.
     asked: AtomicBool,
     /// It is being asked; callers wait for it together.
@@ -91,32 +91,35 @@ impl<P: Plugin> Inner<P> {
     }
 
     /// The server is used until what is returned is dropped. It ends when it was not for long.
-    fn begin_use(self: &Arc<Self>) -> Option<ServerUse<'_>> {
-        let usage = self.usage.as_ref()?;
-        let (begun, must_watch) = usage.begin();
-        if must_watch {
-            let (inner, limit) = (Arc::downgrade(self), usage.limit());
-            let watcher = tokio::spawn(async move {
-                tokio::time::sleep(limit).await;
-                while let Some(inner) = inner.upgrade() {
-                    match inner.usage.as_ref().and_then(ServerUsage::time_left) {
-                        Some(time_left) => {
-                            drop(inner);
-                            tokio::time::sleep(time_left).await;
-                        }
-                        None => return inner.end_idle().await,
-                    }
-                }
-            });
-            usage.watched_by(watcher.abort_handle());
-        }
-        Some(begun)
+    fn begin_use(self: &Arc<Self>) -> Option<ActivityGuard<'_>> {
+        let activity = self.activity.as_ref()?;
+        Some(activity.begin(|| {
+            let watching = watch_idle(Arc::downgrade(self), activity.limit());
+            tokio::spawn(watching).abort_handle()
+        }))
     }
 
-    /// Ends the server, unless somebody uses it after all.
-    async fn end_idle(&self) {
-        if self.bridge.end_unused().await {
-            self.supervisor.stopped_as_idle();
+    /// Ends the server, unless somebody uses it after all. Returns whether it did.
+    async fn end_idle(&self) -> bool {
+        let supervisor = self.supervisor.clone();
+        self.bridge.end_unused(Box::new(move || supervisor.stopped_as_idle())).await
+    }
+}
+
+/// Waits until a server is idle for too long, and ends it.
+async fn watch_idle<P: Plugin>(inner: Weak<Inner<P>>, limit: Duration) {
+    let mut pause = limit;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let Some(activity) = &inner.activity else { return };
+        pause = activity.time_left();
+        if pause.is_zero() {
+            // One that is being started is none that ends yet.
+            if inner.end_idle().await && activity.stop_watching() {
+                return;
+            }
+            pause = limit;
         }
     }
 }
@@ -136,7 +139,7 @@ impl<P: Plugin> SupervisedBridge<P> {
             redactor: Arc::new(redactor),
             startup,
             hooks,
-            usage: idle.map(ServerUsage::new),
+            activity: idle.map(ServerActivity::new),
             asked: AtomicBool::new(false),
             asking: Mutex::default(),
             differing: ArcSwapOption::empty(),
@@ -400,9 +403,13 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         context: CallContext,
     ) -> Result<(), Failure> {
         let time_left = context.time_left;
+        // Who does not want to know any more keeps no server running, whatever it answers.
+        if let Some(activity) = self.activity.as_ref().filter(|_| !wanted) {
+            activity.unsubscribed(uri);
+        }
         self.guarded(time_left, || Ok(self.bridge.subscribe(uri, wanted, context))).await?;
-        if let Some(usage) = &self.usage {
-            usage.subscribed(uri, wanted);
+        if let Some(activity) = self.activity.as_ref().filter(|_| wanted) {
+            activity.subscribed(uri);
         }
         Ok(())
     }

@@ -457,7 +457,7 @@ pub fn insert_meta_json(others: &mut Option<String>, key: &str, value: &str) {
     let members = match others.as_deref() {
         // The common cases, without a tree.
         None => [r#"{"_meta":{""#, key, r#"":"#, value, "}}"].concat(),
-        Some(json) if let Some(rest) = behind_only_meta(json, key) => {
+        Some(json) if let Some(rest) = after_opening_of_meta(json, key) => {
             let comma = if rest.starts_with('}') { "" } else { "," };
             [BEGIN_META, "\"", key, r#"":"#, value, comma, rest].concat()
         }
@@ -482,7 +482,7 @@ const BEGIN_META: &str = r#"{"_meta":{"#;
 
 /// What follows the beginning of `_meta`, where that comes first, is there once and has no such key, which is plain in
 /// the text alone.
-fn behind_only_meta<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+fn after_opening_of_meta<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let rest = json.strip_prefix(BEGIN_META)?;
     let may_differ = rest.contains("_meta") || rest.contains(key) || rest.contains('\\');
     (!may_differ).then(|| rest.trim_start())

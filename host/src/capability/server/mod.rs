@@ -357,11 +357,12 @@ impl Supervisor {
         }
     }
 
-    /// It was told to end because nobody used it. The next start is no restart of a server that failed.
+    /// It was told to end because nobody used it. If it ran until then, the next start is no restart of a server
+    /// that failed.
     pub(crate) fn stopped_as_idle(&self) {
         let mut watched = self.watched();
-        watched.starts.pop_back();
         if watched.state == ServerState::Shutdown {
+            watched.starts.pop_back();
             self.enter(&mut watched, ServerState::Idle);
         }
     }
@@ -509,6 +510,30 @@ mod tests {
         for _ in 0..50 {
             assert!(supervisor.start(at(0)).unwrap() <= Duration::from_secs(10));
         }
+    }
+
+    #[test]
+    fn only_a_server_that_ran_until_it_was_idle_is_started_as_if_for_the_first_time() {
+        let revision = || Unmasked::new("2025-11-25".to_string()).mask(&Arc::default());
+        let supervisor = supervisor();
+        for _ in 0..9 {
+            assert_eq!(supervisor.start(at(0)), Ok(Duration::ZERO));
+            assert_eq!(supervisor.report().state, ServerState::Spawning);
+            supervisor.connected(revision());
+            supervisor.stopped();
+            supervisor.stopped_as_idle();
+            assert_eq!(supervisor.report().state, ServerState::Idle);
+        }
+        // One that ended by itself has used up a start, though nobody has called it since.
+        for _ in 0..3 {
+            supervisor.start(at(1)).unwrap();
+            supervisor.ended("it ended", Vec::new());
+            supervisor.stopped_as_idle();
+            assert_eq!(supervisor.report().state, ServerState::Restarting);
+        }
+        supervisor.start(at(1)).unwrap_err();
+        supervisor.stopped_as_idle();
+        assert_eq!(supervisor.report().state, ServerState::Failed);
     }
 
     #[tokio::test]

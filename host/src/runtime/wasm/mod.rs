@@ -267,9 +267,10 @@ impl Plugin for WasmPlugin {
         match &self.instances {
             Instances::Fresh | Instances::Session(_) => self.run(None, register).await,
             Instances::Shared(shared) => {
-                let component = self.component.clone();
-                let start =
-                    || async move { Ok(InstanceHandle::start(component.instantiate().await?)) };
+                let start = || {
+                    let component = self.component.clone();
+                    async move { Ok(InstanceHandle::start(component.instantiate().await?)) }
+                };
                 let lease = shared.lease(start).await?;
                 Ok(lease.submit(attributed(None, register)).wait().await??)
             }
@@ -451,9 +452,9 @@ impl Plugin for WasmPlugin {
         }
     }
 
-    async fn end_unused(&self) -> bool {
+    async fn end_unused(&self, then: Box<dyn FnOnce() + Send>) -> bool {
         match &self.instances {
-            Instances::Shared(shared) => shared.end_unused().await,
+            Instances::Shared(shared) => shared.end_unused(then).await,
             Instances::Fresh | Instances::Session(_) => false,
         }
     }

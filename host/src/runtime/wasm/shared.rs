@@ -30,7 +30,7 @@ use crate::capability::state::{UsageCounter, UsageRecorder};
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Beside the number of callers that wait: the instance ends for want of them.
+/// A flag beside the number of callers that wait: there were none, so the instance ends.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// The place of a plugin's shared instance. Each call reads it without a lock.
@@ -44,8 +44,8 @@ pub(super) struct SharedInstance {
 enum StartState {
     #[default]
     No,
-    /// Callers wait for it together. It goes on when they give up.
-    Now(Start),
+    /// Callers wait for it together. It goes on when they give up. The instance before it may have to end first.
+    Now(Start, Option<End>),
     /// One that nobody used ends. The next is started once it has.
     After(End),
     /// The plugin was unloaded: no instance is started any more.
@@ -92,16 +92,23 @@ impl SharedInstance {
     /// The same, at an instance that `start` makes where there is none.
     pub(super) async fn lease<F>(
         self: &Arc<Self>,
-        start: impl FnOnce() -> F,
+        start: impl Fn() -> F,
     ) -> Result<InstanceLease, Failure>
     where
         F: Future<Output = Result<Arc<InstanceHandle>, Failure>> + Send + 'static,
     {
-        let handle = match self.begin(start)? {
-            Ok(lease) => return Ok(lease),
-            Err(started) => started.await?,
-        };
-        InstanceLease::at(handle.clone()).ok_or_else(|| handle.state.reason(false))
+        loop {
+            let handle = match self.begin(&start)? {
+                Ok(lease) => return Ok(lease),
+                Err(started) => started.await?,
+            };
+            match InstanceLease::at(handle.clone()) {
+                Some(lease) => return Ok(lease),
+                // It was not used for so long that it ended, since it was started.
+                None if handle.state.is_closed() => {}
+                None => return Err(handle.state.reason(false)),
+            }
+        }
     }
 
     /// A place, where there is one by now, or the start that callers wait for.
@@ -115,17 +122,20 @@ impl SharedInstance {
         let mut starting = self.starting();
         let earlier = match &*starting {
             StartState::Never => return Err(unloaded()),
-            StartState::Now(started) => return Ok(Err(started.clone())),
+            StartState::Now(started, _) => return Ok(Err(started.clone())),
             StartState::After(ended) => Some(ended.clone()),
             StartState::No => None,
         };
         if let Some(lease) = self.current() {
             return Ok(Ok(lease));
         }
-        let (shared, start) = (self.clone(), start());
+        let (shared, start, ended) = (self.clone(), start(), earlier.clone());
         let started = async move {
-            if let Some(ended) = earlier {
+            if let Some(ended) = ended {
                 ended.await;
+                if matches!(*shared.starting(), StartState::Never) {
+                    return Err(unloaded());
+                }
             }
             let result = start.await;
             let mut starting = shared.starting();
@@ -140,7 +150,7 @@ impl SharedInstance {
         };
         let started = started.boxed().shared();
         tokio::spawn(started.clone());
-        *starting = StartState::Now(started.clone());
+        *starting = StartState::Now(started.clone(), earlier);
         Ok(Err(started))
     }
 
@@ -155,7 +165,7 @@ impl SharedInstance {
     /// Empties the place, for good. An instance that is there stops; calls in flight are given up.
     pub(super) async fn end(&self) {
         let before = std::mem::replace(&mut *self.starting(), StartState::Never);
-        if let StartState::After(ended) = before {
+        if let StartState::After(ended) | StartState::Now(_, Some(ended)) = before {
             ended.await;
         }
         if let Some(handle) = self.handle.swap(None) {
@@ -164,8 +174,8 @@ impl SharedInstance {
     }
 
     /// Stops the instance unless somebody uses it, and returns whether it did. Who comes next gets another,
-    /// which is started once this one has ended.
-    pub(super) async fn end_unused(&self) -> bool {
+    /// which is started once this one has ended and `then` was called.
+    pub(super) async fn end_unused(&self, then: Box<dyn FnOnce() + Send>) -> bool {
         let ended = {
             let mut starting = self.starting();
             let handle = match &*starting {
@@ -174,7 +184,11 @@ impl SharedInstance {
             };
             let Some(handle) = handle.filter(|handle| handle.state.close()) else { return false };
             self.handle.store(None);
-            let ended = async move { handle.stop().await }.boxed().shared();
+            let ended = async move {
+                handle.stop().await;
+                then();
+            };
+            let ended = ended.boxed().shared();
             tokio::spawn(ended.clone());
             *starting = StartState::After(ended.clone());
             ended
@@ -238,6 +252,10 @@ impl InstanceState {
     /// Lets nobody begin, where nobody waits. Returns whether it is so.
     fn close(&self) -> bool {
         self.waiting.compare_exchange(0, CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) >= CLOSED
     }
 
     /// Why there is no answer to a job, which may have begun, once the instance has ended.
