@@ -176,9 +176,9 @@ fn digest_of(request: &Request) -> Digest {
 }
 
 fn digest_as_json(value: &impl Serialize) -> Digest {
-    struct Digested(Context);
+    struct DigestWriter(Context);
 
-    impl Write for Digested {
+    impl Write for DigestWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.update(bytes);
             Ok(bytes.len())
@@ -189,9 +189,9 @@ fn digest_as_json(value: &impl Serialize) -> Digest {
         }
     }
 
-    let mut digested = Digested(Context::new(&SHA256));
-    serde_json::to_writer(&mut digested, value).expect("texts and JSON are written as JSON");
-    digested.0.finish()
+    let mut writer = DigestWriter(Context::new(&SHA256));
+    serde_json::to_writer(&mut writer, value).expect("texts and JSON are written as JSON");
+    writer.0.finish()
 }
 
 /// What of a filter is served, as JSON.

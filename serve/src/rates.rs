@@ -52,9 +52,9 @@ impl CallRates {
     /// How long the client has to wait.
     pub(crate) fn count(&self, peer: &Peer, tool: &str) -> Result<(), Duration> {
         let Peer { principal, is_known, profile } = peer;
+        let Some(calls) = profile.calls_per_minute else { return Ok(()) };
         // Where nobody is asked for a token, all are one client.
         let principal = if *is_known { principal.clone() } else { "".into() };
-        let Some(calls) = profile.calls_per_minute else { return Ok(()) };
         let limiter = {
             let mut limiters = lock(&self.0);
             let quota = Quota::per_minute(calls);

@@ -40,7 +40,7 @@ const MAX_SESSIONS: u64 = 1000;
 
 /// How much the median of memory may grow between the second quarter of the time and the last one: in percent, and in KiB
 /// beside. In a minute there is more to settle than in ten, and an allocator gives little back.
-const MEMORY_PERCENT: u64 = 10;
+const MEMORY_PERCENT: u64 = 5;
 const MEMORY_KIB: u64 = 8 << 10;
 
 /// How many open files and threads there may be more. Connections come and go, and so do threads for work that blocks. What

@@ -3,6 +3,7 @@
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use tenon_config::Config;
 use tenon_serve::{HttpToken, Profile};
 
 use crate::error::Error;
@@ -82,7 +83,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
                 return Err(Error::Input("a token is good for 100 years at most".into()));
             }
             if let Some(profile) = &profile {
-                note_unknown(common, profile)?;
+                note_unknown(common, profile);
             }
             let end = expires.and_then(|expires| now.checked_add(expires));
             let text = random_token()?;
@@ -115,16 +116,17 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
 }
 
-/// Says of a profile that it is not there. It may be configured later.
-fn note_unknown(common: &Common, profile: &str) -> Result<(), Error> {
-    let configs = open::configs(common)?;
-    let is_configured = configs.first().is_some_and(|user| user.profiles.contains_key(profile));
-    if !is_configured && profile != Profile::default().name {
+/// Says of a profile that it is not there. It may be configured later, and a project that cannot be read has no say in
+/// it.
+fn note_unknown(common: &Common, profile: &str) {
+    let Ok(configs) = open::configs(common) else { return };
+    // As the command that serves finds it.
+    let is_known = |config: &Config| config.profiles.contains_key(profile);
+    if !configs.first().is_some_and(is_known) && profile != Profile::default().name {
         output::note(&format!(
             "the user's configuration has no profile {profile:?}: clients with this token are refused until it does"
         ));
     }
-    Ok(())
 }
 
 fn add(

@@ -54,13 +54,13 @@ pub(super) async fn post(
             return refusal(StatusCode::BAD_REQUEST, id.as_ref(), &error);
         }
     };
-    let of_body = match &message {
-        Message::Request(request) => request.meta.version(),
-        Message::Notification { params, .. } => Meta::find(*params).version(),
-        Message::Response { .. } => None,
+    let names_version = match &message {
+        Message::Request(request) => request.meta.version().is_some(),
+        Message::Notification { params, .. } => Meta::find(*params).version().is_some(),
+        Message::Response { .. } => false,
     };
     let is_modern = !legacy::has_session(&headers)
-        && (version.is_some_and(|version| !LEGACY.contains(&version)) || of_body.is_some());
+        && (version.is_some_and(|version| !LEGACY.contains(&version)) || names_version);
     if !is_modern {
         return legacy::post(shared, &peer, &headers, message).await;
     }

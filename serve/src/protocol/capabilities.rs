@@ -27,9 +27,9 @@ impl ClientCapabilities {
         Self {
             forms: has("form") || elicitation.is_some() && !has("url"),
             pages: has("url"),
-            sampling: json.get("sampling").is_some_and(Value::is_object),
-            sampling_tools: json.pointer("/sampling/tools").is_some_and(Value::is_object),
-            roots: json.get("roots").is_some_and(Value::is_object),
+            sampling: json["sampling"].is_object(),
+            sampling_tools: json["sampling"]["tools"].is_object(),
+            roots: json["roots"].is_object(),
         }
     }
 

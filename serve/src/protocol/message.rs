@@ -102,11 +102,11 @@ impl Invalid {
 
 #[derive(Deserialize)]
 struct Form<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "borrowed")]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "borrowed")]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
     params: Option<&'a RawValue>,
@@ -119,6 +119,15 @@ struct Form<'a> {
 /// A member that is there, be it `null`.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(json: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(json).map(Some)
+}
+
+/// A text, where there is one. In an `Option`, serde would copy it.
+fn borrowed<'de: 'a, 'a, D: Deserializer<'de>>(json: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    let text = Option::<Text<'_>>::deserialize(json)?;
+    Ok(text.map(|Text(text)| text))
 }
 
 /// Reads one message, or those of a batch, which only the revision 2025-03-26 has.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::capabilities::{ClientCapabilities, Severity};
@@ -103,10 +104,10 @@ impl<'a> Meta<'a> {
     }
 
     /// The revision that it names; nothing where it names none, as that of legacy requests.
-    pub(crate) fn version(&self) -> Option<String> {
+    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
         match self.0.as_ref().ok()?.version.as_ref()? {
-            Value::String(version) => Some(version.clone()),
-            other => Some(other.to_string()),
+            Value::String(version) => Some(version.into()),
+            other => Some(other.to_string().into()),
         }
     }
 
@@ -136,7 +137,8 @@ impl<'a> Meta<'a> {
                 RpcError::invalid_params(format!("there is no log level {level}"))
             })?),
         };
-        let client = form.client.and_then(|client| serde_json::from_str(client.get()).ok());
+        let client = form.client.map(RawValue::get).filter(|client| client.starts_with('{'));
+        let client = client.and_then(|client| serde_json::from_str(client).ok());
         let modern = ModernMeta {
             version: version.clone(),
             capabilities: ClientCapabilities::read(capabilities),
@@ -211,6 +213,23 @@ mod tests {
         assert_eq!((&*modern.version, modern.client.as_deref()), ("x", Some("c")));
         assert!(modern.capabilities.sampling && modern.log_level == Some(Severity::Info));
         assert_eq!(meta.version().as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_client_has_a_name_where_it_gives_one_as_the_protocol_says() {
+        let check = |client: Value, expected: Option<&str>| {
+            let params = raw(json!({ "_meta": {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": client,
+            }}));
+            let (_, modern) = Meta::find(Some(&params)).modern().unwrap();
+            assert_eq!(modern.client.as_deref(), expected, "{client}");
+        };
+        check(json!({ "name": "c", "version": "1" }), Some("c"));
+        for other in [json!(null), json!("c"), json!(["c"]), json!({ "name": 7 }), json!({})] {
+            check(other, None);
+        }
     }
 
     #[test]
