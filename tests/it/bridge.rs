@@ -7,8 +7,8 @@ use tenon_host::{BreakerState, Caller, Event, PluginState, ServerState};
 
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, EVERYTHING_SERVER, Project, RUDE_SERVER, call, call_within, eventually, failure,
-    platform, processes_with, text,
+    DEMO_SERVER, EVERYTHING_SERVER, Project, RUDE_SERVER, SCRIPTED_SERVER, call, call_within,
+    eventually, failure, platform, processes_with, text,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,6 +164,35 @@ async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
         }
     }
     assert_eq!(states[..4], [Shutdown, Idle, Spawning, Ready], "{states:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_idle_is_registered_again() {
+    let project = Project::new("");
+    let script = project.path("script.json");
+    let lists = |names: &[&str]| {
+        let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        let tools: Vec<Value> = names.iter().map(tool).collect();
+        json!({ "tools/list": { "tools": tools }, "tools/call": { "content": [] } }).to_string()
+    };
+    project.write("script.json", lists(&["a"]));
+    project.write(
+        "tenon.toml",
+        format!(
+            "limits.server_idle = \"50ms\"
+             plugins.mcp = [{{ name = \"s\", command = {SCRIPTED_SERVER:?}, args = [{script:?}] }}]"
+        ),
+    );
+    let builder = project.builder();
+    let platform = builder.build().await.unwrap();
+    let is_idle = || platform.server("s").unwrap().state == ServerState::Idle;
+    eventually("the server has ended", is_idle).await;
+    project.write("script.json", lists(&["a", "b"]));
+    call(&platform, "s__a", json!({})).await.unwrap();
+    eventually("its new tool is there", || platform.registry().tool("s__b").is_some()).await;
+    // It is not started again for that.
+    eventually("the server has ended", is_idle).await;
+    platform.shutdown().await;
 }
 
 /// Calls come when the server is about to end, while it ends, and after.

@@ -48,6 +48,14 @@ fn help_fits_a_terminal() {
         for line in options.lines() {
             assert!(line.chars().count() <= 100, "{verb}: {line}");
         }
+        // A paragraph has no line that ends early.
+        let examples = help.split("Examples:").nth(1).unwrap_or_default();
+        for lines in examples.lines().collect::<Vec<_>>().windows(2) {
+            let next = lines[1].split(' ').next().unwrap_or_default();
+            let is_full = lines[0].len() + 1 + next.len() > 100;
+            let is_paragraph = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            assert!(is_full || !lines.iter().all(|line| is_paragraph(line)), "{verb}: {lines:?}");
+        }
     }
 }
 

@@ -25,12 +25,12 @@ use crate::{Common, open, output, pins};
   tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
   tenon approve notes --yes --all-requested
 
-An approval covers a plugin as it is now; a plugin that changes must be approved again. Narrowed
-approvals persist: after an update, `--yes` grants at most what was granted before, and lists the
-rest; `--grant` and `--all-requested` grant more. What a project starts and loads is approved with
+An approval covers a plugin as it is now; a plugin that changes must be approved again. Narrowed \
+approvals persist: after an update, `--yes` grants at most what was granted before, and lists the \
+rest; `--grant` and `--all-requested` grant more. What a project starts and loads is approved with \
 `tenon trust`.
 
-Tools of an MCP server whose definitions have changed are held until they are approved in the same
+Tools of an MCP server whose definitions have changed are held until they are approved in the same \
 way; the change is shown.")]
 pub(crate) struct Args {
     /// The plugins

@@ -23,8 +23,8 @@ use crate::{Common, output};
   tenon build
   tenon --json build plugins/hello | jq -r .sha256
 
-Cargo.toml, pyproject.toml or package.json decides the language. The component is written to the path
-in plugin.toml, with the metadata of these files, and with the commit if the work tree is clean. A
+Cargo.toml, pyproject.toml or package.json decides the language. The component is written to the path \
+in plugin.toml, with the metadata of these files, and with the commit if the work tree is clean. A \
 script is only compiled; nothing is written.")]
 pub(crate) struct Args {
     /// The folder with the plugin.toml [default: that of --project]

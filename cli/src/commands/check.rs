@@ -31,9 +31,9 @@ use crate::{Common, open, output};
   tenon check --register
   tenon --json check --no-build plugins/hello | jq .findings
 
-Builds the plugin, then compares the manifest with the component's imports, and its exports with the
-worlds of the contract. The plugin does not run. `--register` also runs its registration, with
-nothing granted, checks its tools and schemas as a host does, and has it list its resources and
+Builds the plugin, then compares the manifest with the component's imports, and its exports with the \
+worlds of the contract. The plugin does not run. `--register` also runs its registration, with \
+nothing granted, checks its tools and schemas as a host does, and has it list its resources and \
 prompts. The exit code is 0 if there are only warnings.")]
 pub(crate) struct Args {
     /// The folder with the plugin.toml [default: that of --project]

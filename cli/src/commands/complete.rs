@@ -26,9 +26,9 @@ use crate::{Common, open, output};
   tenon complete echo_provider/echo --system 'Be brief' --prompt 'Hello there' --stream
   tenon --json complete echo --messages @conversation.json --tools @tools.json
 
-A conversation is a list of objects with `role` (system, user, assistant or tool) and `content`: a text
-or a list of parts, like `parts` of an answer. Tools have the format of `tenon --json tools`. The
-model's thinking, its tool calls, and why it stopped early go to standard error, or with --json into
+A conversation is a list of objects with `role` (system, user, assistant or tool) and `content`: a text \
+or a list of parts, like `parts` of an answer. Tools have the format of `tenon --json tools`. The \
+model's thinking, its tool calls, and why it stopped early go to standard error, or with --json into \
 the object.")]
 pub(crate) struct Args {
     /// The model, by its id or as PLUGIN/ID; without it, the models are listed

@@ -32,10 +32,10 @@ use crate::{Common, open, output};
   tenon install oci://ghcr.io/acme/hello:1.0
   tenon install
 
-A source is a component, a script, a folder with a plugin.toml, or a component on the web or in a
-registry. Nothing of it runs. It is copied with its skills to .tenon/plugins of the project, and `tenon.lock` records
-its source and digests: a plugin that does not match them is not loaded. What it requests must be
-approved. Without a source, everything in the lock file is installed; with `--locked`, only what is in
+A source is a component, a script, a folder with a plugin.toml, or a component on the web or in a \
+registry. Nothing of it runs. It is copied with its skills to .tenon/plugins of the project, and `tenon.lock` records \
+its source and digests: a plugin that does not match them is not loaded. What it requests must be \
+approved. Without a source, everything in the lock file is installed; with `--locked`, only what is in \
 it. SSL_CERT_FILE names a file with further certificate authorities to trust.")]
 pub(crate) struct Args {
     /// A path, an https:// URL, or oci://REGISTRY/REPOSITORY:TAG or @DIGEST

@@ -20,7 +20,7 @@ use crate::{Common, output};
   tenon new notes --world resource --lang javascript
   tenon new hello --sdk ../tenon/sdk
 
-The folder gets a plugin that builds, a test that passes, and a README.md with the commands. Existing
+The folder gets a plugin that builds, a test that passes, and a README.md with the commands. Existing \
 files are not overwritten.")]
 pub(crate) struct Args {
     /// The plugin's id, and the name of the new folder

@@ -19,7 +19,7 @@ use crate::{Common, output};
   tenon publish target/wasm32-wasip2/release/hello.wasm oci://ghcr.io/acme/hello:1.0
   tenon publish notes oci://localhost:5000/acme/notes:1.0
 
-A folder is published together with its plugin.toml and its skills. The credentials are those that `docker login`
+A folder is published together with its plugin.toml and its skills. The credentials are those that `docker login` \
 writes to ~/.docker/config.json.")]
 pub(crate) struct Args {
     /// The component, or a folder with a plugin.toml

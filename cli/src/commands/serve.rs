@@ -28,13 +28,13 @@ use crate::{Common, open, output, stdio};
   tenon serve --http 127.0.0.1:0 --no-auth
   tenon serve --print-config claude-code
 
-It speaks the Model Context Protocol in both of its eras: on standard input and output, until the input ends, or
-over HTTP until it is interrupted. What plugins ask of a user or a model, the client is asked. Nobody is asked on
+It speaks the Model Context Protocol in both of its eras: on standard input and output, until the input ends, or \
+over HTTP until it is interrupted. What plugins ask of a user or a model, the client is asked. Nobody is asked on \
 the terminal: `tenon approve` and `tenon trust` come first.
 
-Over HTTP clients send a token, `Authorization: Bearer …`. One is made on first use and kept in a private file,
-which is named on standard error; `tenon token` makes others, and `[issuer]` in the user's configuration names an
-authorization server whose tokens are good as well. `/mcp/p/NAME` offers what a profile says. TLS is for a proxy
+Over HTTP clients send a token, `Authorization: Bearer …`. One is made on first use and kept in a private file, \
+which is named on standard error; `tenon token` makes others, and `[issuer]` in the user's configuration names an \
+authorization server whose tokens are good as well. `/mcp/p/NAME` offers what a profile says. TLS is for a proxy \
 in front of it.")]
 pub(crate) struct Args {
     /// Serve HTTP on this address, at /mcp; with port 0 on a free one

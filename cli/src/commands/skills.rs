@@ -24,8 +24,8 @@ use crate::{Common, output};
   tenon skills read reviews code-review scripts/diff.sh --output diff.sh
   tenon --json skills list | jq -r '.[].folder'
 
-A skill is a folder skills/NAME of a plugin with a SKILL.md, in the format of https://agentskills.io. A
-plugin that carries skills must be approved. The approval covers all their files: a plugin whose skills
+A skill is a folder skills/NAME of a plugin with a SKILL.md, in the format of https://agentskills.io. A \
+plugin that carries skills must be approved. The approval covers all their files: a plugin whose skills \
 have changed must be approved again. No plugin is started.")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -18,8 +18,8 @@ use crate::{Common, duration, open, output};
   tenon token list
   tenon token revoke helper
 
-Each client can have a token of its own, which is good for one profile or for some tools only. A profile also says
-which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server
+Each client can have a token of its own, which is good for one profile or for some tools only. A profile also says \
+which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server \
 that runs notices at once what is added or revoked.")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -124,7 +124,7 @@ fn note_unknown(common: &Common, profile: &str) {
     let is_known = |config: &Config| config.profiles.contains_key(profile);
     if !configs.first().is_some_and(is_known) && profile != Profile::default().name {
         output::note(&format!(
-            "the user's configuration has no profile {profile:?}: clients with this token are refused until it does"
+            "the user's configuration has no profile {profile:?}: clients with this token are refused until it has one and `tenon serve` is started again"
         ));
     }
 }

@@ -15,8 +15,8 @@ use crate::{Common, open, output};
 /// An MCP server whose tools are known from an earlier run is not started.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A named plugin that does not exist is an error. Without names, if a declared plugin fails, the tools
-of the others are listed and the exit code is that of the failure. An untrusted project or a plugin
+A named plugin that does not exist is an error. Without names, if a declared plugin fails, the tools \
+of the others are listed and the exit code is that of the failure. An untrusted project or a plugin \
 that awaits approval is not a failure.
 
 Examples:

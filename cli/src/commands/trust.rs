@@ -25,14 +25,14 @@ use crate::{Common, open, output};
   tenon trust --revoke ../checkout
   tenon trust --list
 
-A project is the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder, and the files
-that they name. Nothing of it is started, loaded or compiled until it is trusted. Trust covers the
-project as it is now: when a file changes, nothing of it is used until `tenon trust` has shown the
-change; when a component or script changes, only that plugin waits. Of a server, the program and the
-files in its arguments are compared, but not what these load. What plugins request must be approved
+A project is the tenon.toml, .mcp.json, .vscode/mcp.json and .tenon/plugins of a folder, and the files \
+that they name. Nothing of it is started, loaded or compiled until it is trusted. Trust covers the \
+project as it is now: when a file changes, nothing of it is used until `tenon trust` has shown the \
+change; when a component or script changes, only that plugin waits. Of a server, the program and the \
+files in its arguments are compared, but not what these load. What plugins request must be approved \
 as well, with `tenon approve`.
 
-For automation, `--trust` trusts the project for one command. The variable TENON_TRUST lists folders,
+For automation, `--trust` trusts the project for one command. The variable TENON_TRUST lists folders, \
 like PATH: all projects in and below them are trusted.")]
 pub(crate) struct Args {
     /// The project's folder [default: that of --project]

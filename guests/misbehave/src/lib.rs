@@ -39,13 +39,13 @@ struct Misbehave;
 mod exports {
     use super::{Misbehave, bindings};
 
-    bindings::lifecycle::export_lifecycle!(Misbehave with_types_in bindings::lifecycle);
-    bindings::cancellation::export_cancellation!(Misbehave with_types_in bindings::cancellation);
-    bindings::tools::export_tools!(Misbehave with_types_in bindings::tools);
-    bindings::hooks::export_hooks!(Misbehave with_types_in bindings::hooks);
-    bindings::evals::export_evals!(Misbehave with_types_in bindings::evals);
-    bindings::providers::export_providers!(Misbehave with_types_in bindings::providers);
-    bindings::provider_stream::export_provider_stream!(Misbehave with_types_in bindings::provider_stream);
+    bindings::lifecycle::export_lifecycle!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::cancellation::export_cancellation!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::tools::export_tools!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::hooks::export_hooks!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::evals::export_evals!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::providers::export_providers!(Misbehave with_types_in bindings::wrapped_exports);
+    bindings::provider_stream::export_provider_stream!(Misbehave with_types_in bindings::wrapped_exports);
 }
 
 /// The tools, and what each does.

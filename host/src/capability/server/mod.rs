@@ -98,6 +98,8 @@ struct SupervisorState {
     held: BTreeMap<(PinKind, String), String>,
     /// Its last start took longer than it may.
     ran_out_of_time: bool,
+    /// It has ended because nobody used it, and may list something else when it is there again.
+    has_been_idle: bool,
 }
 
 /// Why a server is not started: it ended too often.
@@ -263,12 +265,15 @@ impl Supervisor {
         whole.mul_f64(0.5 + share / 2.0)
     }
 
-    /// The handshake is over.
+    /// The handshake is over. After an idle time the server is registered again.
     pub(crate) fn connected(&self, revision: Masked<String>) {
         let mut watched = self.watched();
         watched.revision = Some(revision.into_inner());
         watched.last_error = None;
         self.enter(&mut watched, ServerState::Ready);
+        if std::mem::take(&mut watched.has_been_idle) {
+            self.news.note_change(&self.plugin);
+        }
     }
 
     /// So many lines were no messages.
@@ -363,6 +368,7 @@ impl Supervisor {
         let mut watched = self.watched();
         if watched.state == ServerState::Shutdown {
             watched.starts.pop_back();
+            watched.has_been_idle = true;
             self.enter(&mut watched, ServerState::Idle);
         }
     }
