@@ -1,6 +1,8 @@
 //! The `tenon` command. Here arguments are read and handed to a verb; each verb is a file in
 //! [`commands`].
 
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(fuzzing)))]
+mod allocator;
 mod approval;
 mod authored;
 mod client;
