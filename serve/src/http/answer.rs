@@ -1,7 +1,7 @@
 //! Responses of HTTP, and the events of streams.
 
-use http_body_util::{Either, Full};
-use hyper::body::{Body, Bytes, Frame};
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use std::convert::Infallible;
@@ -9,12 +9,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
+use super::client_memory::MessageMemory;
 use crate::protocol::error::RpcError;
 use crate::protocol::message::RequestId;
 use crate::protocol::write;
 
 /// What a response has: all of it, or a stream.
-pub(super) type AnswerBody = Either<Full<Bytes>, StreamBody>;
+pub(super) struct AnswerBody {
+    content: AnswerContent,
+    /// What the message takes that is answered, until it is.
+    memory: Option<MessageMemory>,
+}
+
+enum AnswerContent {
+    Whole(Full<Bytes>),
+    Stream(mpsc::Receiver<Bytes>),
+}
 
 /// A response in place of what was asked for.
 pub(super) type Refused = Box<Response<AnswerBody>>;
@@ -22,10 +32,14 @@ pub(super) type Refused = Box<Response<AnswerBody>>;
 /// The header with which proxies are told not to gather what is streamed.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What is streamed, piece by piece.
-pub(super) struct StreamBody(mpsc::Receiver<Bytes>);
+impl AnswerBody {
+    /// The same, with what the message takes that it answers.
+    pub(super) fn keeping(self, memory: MessageMemory) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+}
 
-impl Body for StreamBody {
+impl Body for AnswerBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -33,7 +47,26 @@ impl Body for StreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        match &mut self.content {
+            AnswerContent::Whole(whole) => Pin::new(whole).poll_frame(context),
+            AnswerContent::Stream(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            AnswerContent::Whole(whole) => whole.is_end_stream(),
+            AnswerContent::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            AnswerContent::Whole(whole) => whole.size_hint(),
+            AnswerContent::Stream(_) => SizeHint::default(),
+        }
     }
 }
 
@@ -42,7 +75,8 @@ fn whole(
     kind: Option<&'static str>,
     body: impl Into<Bytes>,
 ) -> Response<AnswerBody> {
-    let mut response = Response::new(Either::Left(Full::new(body.into())));
+    let content = AnswerContent::Whole(Full::new(body.into()));
+    let mut response = Response::new(AnswerBody { content, memory: None });
     *response.status_mut() = status;
     if let Some(kind) = kind {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -77,7 +111,8 @@ pub(super) fn refusal(
 /// A stream of events, and where its pieces go. It holds so many pieces.
 pub(super) fn stream(most: usize) -> (Response<AnswerBody>, mpsc::Sender<Bytes>) {
     let (sender, receiver) = mpsc::channel(most);
-    let mut response = Response::new(Either::Right(StreamBody(receiver)));
+    let content = AnswerContent::Stream(receiver);
+    let mut response = Response::new(AnswerBody { content, memory: None });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -3,12 +3,13 @@
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use std::error::Error;
 use std::pin::pin;
 use std::time::Duration;
 
 use super::answer::{Refused, refusal, text};
+use super::client_memory::MessageMemory;
 use crate::protocol::error::{PARSE, RpcError};
 
 /// Checks what the client says that it sends and takes.
@@ -51,8 +52,13 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// Reads the message.
-pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<String, Refused> {
+/// Reads the message. What it takes is taken of the client's memory.
+pub(super) async fn read(
+    body: Incoming,
+    most: usize,
+    time: Duration,
+    memory: &mut MessageMemory,
+) -> Result<String, Refused> {
     let too_large = || {
         let problem = format!("the message is longer than {most} bytes\n");
         Refused::from(text(StatusCode::PAYLOAD_TOO_LARGE, problem))
@@ -67,10 +73,13 @@ pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<
         let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await.transpose()? {
             if let Ok(data) = frame.into_data() {
+                if !memory.take(data.len()) {
+                    return Ok(None);
+                }
                 bytes.extend_from_slice(&data);
             }
         }
-        Ok::<_, Box<dyn Error + Send + Sync>>(bytes)
+        Ok::<_, Box<dyn Error + Send + Sync>>(Some(bytes))
     };
     let body = match tokio::time::timeout(time, collected).await {
         Err(_) => {
@@ -81,7 +90,14 @@ pub(super) async fn read(body: Incoming, most: usize, time: Duration) -> Result<
             let problem = format!("the message cannot be read: {error}\n");
             return Err(text(StatusCode::BAD_REQUEST, problem).into());
         }
-        Ok(Ok(body)) => body,
+        Ok(Ok(None)) => {
+            let problem =
+                "the messages of this client that are not answered yet are too long together\n";
+            let mut refused = text(StatusCode::TOO_MANY_REQUESTS, problem);
+            refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            return Err(refused.into());
+        }
+        Ok(Ok(Some(body))) => body,
     };
     String::from_utf8(body).map_err(|_| {
         let error = RpcError::new(PARSE, "the message is not UTF-8");

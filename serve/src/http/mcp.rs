@@ -37,18 +37,29 @@ pub(super) async fn post(
         return *refused;
     }
     let most = shared.server.settings.max_message;
-    let text = match body::read(body, most, shared.settings.read_time).await {
-        Ok(text) => text,
-        Err(refused) => return *refused,
+    let mut memory = shared.memory.begin(&peer.principal);
+    let response = match body::read(body, most, shared.settings.read_time, &mut memory).await {
+        Ok(text) => take(shared, peer, &headers, &text).await,
+        Err(refused) => *refused,
     };
-    let version = match modern_headers::version(&headers) {
+    response.map(|body| body.keeping(memory))
+}
+
+/// Answers a message.
+async fn take(
+    shared: &Arc<Shared>,
+    peer: Peer,
+    headers: &HeaderMap,
+    text: &str,
+) -> Response<AnswerBody> {
+    let version = match modern_headers::version(headers) {
         Ok(version) => version,
         Err(error) => return refusal(StatusCode::BAD_REQUEST, None, &error),
     };
     if text.trim_start().starts_with('[') {
-        return legacy::post_batch(shared, &peer, &headers, &text).await;
+        return legacy::post_batch(shared, &peer, headers, text).await;
     }
-    let message = match message::read_one(&text) {
+    let message = match message::read_one(text) {
         Ok(message) => message,
         Err(Invalid { id, error }) => {
             return refusal(StatusCode::BAD_REQUEST, id.as_ref(), &error);
@@ -59,13 +70,13 @@ pub(super) async fn post(
         Message::Notification { params, .. } => Meta::find(*params).version().is_some(),
         Message::Response { .. } => false,
     };
-    let is_modern = !legacy::has_session(&headers)
+    let is_modern = !legacy::has_session(headers)
         && (version.is_some_and(|version| !LEGACY.contains(&version)) || names_version);
     if !is_modern {
-        return legacy::post(shared, &peer, &headers, message).await;
+        return legacy::post(shared, &peer, headers, message).await;
     }
     match message {
-        Message::Request(raw) => modern(shared, peer, &headers, &raw).await,
+        Message::Request(raw) => modern(shared, peer, headers, &raw).await,
         // To go away is how a request is cancelled, and there is nothing else to tell.
         Message::Notification { .. } => empty(StatusCode::ACCEPTED),
         Message::Response { id, .. } => {

@@ -4,6 +4,7 @@
 
 mod answer;
 mod body;
+mod client_memory;
 mod events;
 mod guard;
 mod issuer;
@@ -34,6 +35,7 @@ use crate::offer::Peer;
 use crate::offer::Profile;
 use crate::server::{Inner, Server, closed};
 use answer::{AnswerBody, Refused, empty, text};
+use client_memory::ClientMemory;
 use guard::Guard;
 pub use issuer::{DocumentFetcher, IssuerSettings, TokenIssuer};
 use legacy::Sessions;
@@ -57,6 +59,9 @@ pub struct HttpSettings {
     pub hosts: Vec<String>,
     /// The most connections at a time.
     pub max_connections: usize,
+    /// The most bytes that the messages of one client take which are being read or are not answered. One message may be as long
+    /// as [`Settings::max_message`](crate::Settings::max_message) all the same.
+    pub max_client_bytes: usize,
     /// The most legacy sessions at a time.
     pub max_sessions: usize,
     /// How long a legacy session may be idle.
@@ -78,6 +83,7 @@ impl Default for HttpSettings {
             metrics: None,
             hosts: Vec::new(),
             max_connections: 1024,
+            max_client_bytes: 64 << 20,
             max_sessions: 1000,
             session_idle: Duration::from_secs(30 * 60),
             read_time: Duration::from_secs(30),
@@ -96,6 +102,7 @@ pub(crate) struct Shared {
     settings: HttpSettings,
     guard: Guard,
     sessions: Arc<Sessions>,
+    memory: Arc<ClientMemory>,
     /// Room for connections.
     room: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
@@ -131,6 +138,7 @@ impl Server {
         let shared = Arc::new(Shared {
             guard: Guard::new(&settings, address),
             sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            memory: ClientMemory::new(settings.max_client_bytes.max(self.0.settings.max_message)),
             room: room.clone(),
             server: self.0.clone(),
             settings,

@@ -212,6 +212,31 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
 }
 
 #[tokio::test]
+async fn one_client_does_not_take_all_memory() {
+    let served = Served::new(|settings| settings.max_client_bytes = 0).await;
+    let ping = modern(1, "ping", json!({})).to_string();
+    let spaces = " ".repeat(40_000);
+    // As much as the longest message is left to each client.
+    let mut slow = TcpStream::connect(served.address).await.unwrap();
+    let whole = served.request("POST", "/mcp", &[], &format!("{ping}{spaces}"));
+    slow.write_all(&whole.as_bytes()[..whole.len() - 1]).await.unwrap();
+    let next = format!("{ping}{spaces}");
+    let send = async || served.raw(&served.request("POST", "/mcp", &[], &next)).await;
+    // It is refused as soon as the other one has arrived.
+    let mut refused = send().await;
+    while refused.status != 429 {
+        refused = send().await;
+    }
+    assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+    let mut last = String::new();
+    slow.write_all(&whole.as_bytes()[whole.len() - 1..]).await.unwrap();
+    slow.read_to_string(&mut last).await.unwrap();
+    assert_ne!(reply(&last).status, 429);
+    assert_eq!(send().await.status, reply(&last).status);
+    served.end().await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_refused() {
     let served = Served::new(|settings| {
         settings.tokens = Some(Arc::new(HttpToken::new("it is a secret")));
