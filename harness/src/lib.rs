@@ -21,8 +21,8 @@
 //!
 //! It is a whole host ([`tenon_host`]) with one plugin and made-up surroundings. No `tenon.toml` is
 //! read, and nothing of the user's home folder or environment: what there is of them, the test says.
-//! What is granted is real: a granted network is the network, a granted file is the file. The errors
-//! are the host's own.
+//! What is granted is real: a granted network is the network unless the test answers its requests
+//! ([`Harness::http`]), a granted file is the file. The errors are the host's own.
 //!
 //! Where the plugin asks its user or the default model, the test answers. What the plugin keeps ends with the test, which
 //! can look at it, set it beforehand, and pass it on from one run to another ([`State`]). Scripts are told the time by the
@@ -57,6 +57,7 @@
 mod build;
 mod client;
 mod clock;
+mod http;
 mod running_plugin;
 mod state;
 
@@ -77,6 +78,8 @@ use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform,
 pub use build::BuildFailed;
 use client::Client;
 pub use clock::ManualClock;
+use http::Network;
+pub use http::{HttpAnswer, HttpRequest};
 pub use running_plugin::RunningPlugin;
 pub use state::{Scope, State};
 /// The host, whose types the calls take and give.
@@ -98,13 +101,21 @@ pub struct Harness {
     client: Client,
     clock: Option<ManualClock>,
     state: Option<State>,
+    network: Option<Network>,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    cache: Option<PathBuf>,
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
 }
 
 enum PluginSource {
+    /// The folder of a plugin, with its manifest.
+    Folder(PathBuf),
     Component(PathBuf),
     Script(PathBuf),
-    Server { command: String, arguments: Vec<String> },
+    Server {
+        command: String,
+        arguments: Vec<String>,
+    },
 }
 
 /// Why a plugin was not started.
@@ -164,6 +175,12 @@ impl Harness {
         Self::new(PluginSource::Component(path.into()))
     }
 
+    /// The plugin in a folder, as its `plugin.toml` has it, but for what it requests: it is granted what the test says. Its
+    /// component has been built.
+    pub fn folder(path: impl Into<PathBuf>) -> Self {
+        Self::new(PluginSource::Folder(path.into()))
+    }
+
     /// A script.
     pub fn script(path: impl Into<PathBuf>) -> Self {
         Self::new(PluginSource::Script(path.into()))
@@ -191,6 +208,9 @@ impl Harness {
             client: Client::default(),
             clock: None,
             state: None,
+            network: None,
+            files: BTreeMap::new(),
+            cache: None,
             adjust: Box::new(|builder| builder),
         }
     }
@@ -224,9 +244,33 @@ impl Harness {
     /// Grants a secret, and sets it.
     pub fn secret(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let name = name.into();
-        let mut granted = self.grant("secrets", [name.clone()]);
-        granted.secrets.insert(name, value.into());
-        granted
+        self.grant("secrets", [name.clone()]).secret_value(name, value)
+    }
+
+    /// Sets a secret, which the plugin gets if it is granted.
+    pub fn secret_value(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.secrets.insert(name.into(), value.into());
+        self
+    }
+
+    /// Answers the plugin's requests over HTTP; the network that it is granted is that of the test from then on, and nothing
+    /// leaves the process. A request without an answer fails. [`RunningPlugin::http_requests`] has them all.
+    pub fn http(mut self, answers: impl IntoIterator<Item = HttpAnswer>) -> Self {
+        let network = self.network.get_or_insert_default();
+        answers.into_iter().for_each(|answer| network.add(answer));
+        self
+    }
+
+    /// Writes a file into the home folder of the test, which the plugin finds below `~/` if it is granted.
+    pub fn file(mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.into(), content.into());
+        self
+    }
+
+    /// Keeps compiled components in this folder, for other tests.
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
+        self
     }
 
     /// Sets a variable of the host's environment. The plugin sees it if it is granted.
@@ -256,9 +300,16 @@ impl Harness {
 
     /// Grants questions to the user (`user = ["ask"]`), and answers their forms.
     pub fn user(self, answer: impl Fn(&FormRequest) -> FormAnswer + Send + Sync + 'static) -> Self {
-        let mut granted = self.grant("user", ["ask"]);
-        granted.client.forms = Some(Box::new(answer));
-        granted
+        self.grant("user", ["ask"]).answer_forms(answer)
+    }
+
+    /// Answers forms of a plugin that may ask its user.
+    pub fn answer_forms(
+        mut self,
+        answer: impl Fn(&FormRequest) -> FormAnswer + Send + Sync + 'static,
+    ) -> Self {
+        self.client.forms = Some(Box::new(answer));
+        self
     }
 
     /// Grants questions to the user to open a page (`user = ["ask-url"]`), and answers them.
@@ -274,9 +325,16 @@ impl Harness {
         self,
         answer: impl Fn(&CompletionRequest) -> Result<Completion, Error> + Send + Sync + 'static,
     ) -> Self {
-        let mut granted = self.grant("providers", ["default"]);
-        granted.client.model = Some(Box::new(answer));
-        granted
+        self.grant("providers", ["default"]).answer_model(answer)
+    }
+
+    /// Answers requests to the default model, of a plugin that may use it.
+    pub fn answer_model(
+        mut self,
+        answer: impl Fn(&CompletionRequest) -> Result<Completion, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.client.model = Some(Box::new(answer));
+        self
     }
 
     /// Has the plugin keep its state here, where it finds what was kept before. The default is new and empty. Which
@@ -312,6 +370,9 @@ impl Harness {
         let config = Config::parse(&text, folder.path().join("tenon.toml"))
             .map_err(|error| StartError::Configuration(error.to_string()))?;
         let host_environment = self.host_environment(folder.path());
+        if let Some(home) = &host_environment.home {
+            self.write_files(home)?;
+        }
         let state = self.state.unwrap_or_default();
         let asked = self.client.asked.clone();
         let builder = Platform::builder()
@@ -325,6 +386,10 @@ impl Harness {
             .client_features(self.client);
         let builder = match self.clock {
             Some(clock) => builder.clock(clock),
+            None => builder,
+        };
+        let builder = match self.network.clone() {
+            Some(network) => builder.resolver(network.clone()).connector(network),
             None => builder,
         };
         let builder = match self.limits {
@@ -346,7 +411,19 @@ impl Harness {
             let said = platform.diagnostics().iter().map(ToString::to_string).collect::<Vec<_>>();
             return Err(StartError::Configuration(said.join("; ")));
         }
-        Ok(RunningPlugin::new(platform, asked, state, folder))
+        let network = self.network.unwrap_or_default();
+        Ok(RunningPlugin::new(platform, asked, state, network, folder))
+    }
+
+    /// Writes the files of the test into its home folder.
+    fn write_files(&self, home: &Path) -> Result<(), StartError> {
+        for (path, content) in &self.files {
+            let path = home.join(path);
+            let unusable = |problem| StartError::File { path: path.clone(), problem };
+            fs::create_dir_all(path.parent().unwrap_or(home)).map_err(unusable)?;
+            fs::write(&path, content).map_err(unusable)?;
+        }
+        Ok(())
     }
 
     /// Writes the plugin into a folder, with a manifest that requests what is granted. Gives the
@@ -356,6 +433,7 @@ impl Harness {
         let mut plugins = toml::Table::new();
         let beside = self.beside.iter().map(|path| path.display().to_string().into());
         plugins.insert("wasm".into(), toml::Value::Array(beside.collect()));
+        let mut manifest = toml::Table::new();
         let (kind, path) = match &self.program {
             PluginSource::Server { command, arguments } => {
                 let server = toml::Table::from_iter([
@@ -366,27 +444,28 @@ impl Harness {
                 plugins.insert("mcp".into(), vec![toml::Value::Table(server)].into());
                 ("mcp", None)
             }
-            PluginSource::Component(path) => ("wasm", Some(path)),
-            PluginSource::Script(path) => ("rhai", Some(path)),
+            PluginSource::Folder(folder) => {
+                manifest = read_manifest(folder)?;
+                let (kind, path) = runtime_of(&manifest);
+                (kind, Some(folder.join(path)))
+            }
+            PluginSource::Component(path) => ("wasm", Some(path.clone())),
+            PluginSource::Script(path) => ("rhai", Some(path.clone())),
         };
         if let Some(path) = path {
             let own = folder.join("own").join(ID);
             let unusable = |problem| StartError::File { path: path.clone(), problem };
             fs::create_dir_all(&own).map_err(unusable)?;
             let name = format!("plugin.{}", if kind == "wasm" { "wasm" } else { "rhai" });
-            fs::copy(path, own.join(&name)).map_err(unusable)?;
-            let mut runtime = toml::Table::from_iter([
-                ("kind".to_string(), toml::Value::from(kind)),
-                ("path".to_string(), name.into()),
-            ]);
+            fs::copy(&path, own.join(&name)).map_err(unusable)?;
+            let runtime = table_of(&mut manifest, "runtime");
+            runtime.insert("kind".into(), kind.into());
+            runtime.insert("path".into(), name.into());
             if self.shared {
                 runtime.insert("instance".into(), "shared".into());
             }
-            let plugin = toml::Table::from_iter([("id".to_string(), ID.into())]);
-            let mut manifest = toml::Table::from_iter([
-                ("plugin".to_string(), toml::Value::Table(plugin)),
-                ("runtime".to_string(), runtime.into()),
-            ]);
+            table_of(&mut manifest, "plugin").insert("id".into(), ID.into());
+            manifest.remove("capabilities");
             if !self.grants.is_empty() {
                 let grants = toml::Value::try_from(&self.grants).map_err(wrong)?;
                 manifest.insert("capabilities".into(), grants);
@@ -410,14 +489,38 @@ impl Harness {
             PluginSource::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
             _ => folder.join("kept"),
         };
+        let cache = self.cache.clone().unwrap_or_else(|| kept.join("cache"));
         HostEnvironment {
             environment: self.environment.clone(),
             home: Some(folder.join("home")),
-            cache: Some(kept.join("cache")),
+            cache: Some(cache),
             state: Some(kept.join("state")),
             ..HostEnvironment::default()
         }
     }
+}
+
+/// Reads the manifest of a plugin.
+fn read_manifest(folder: &Path) -> Result<toml::Table, StartError> {
+    let path = folder.join("plugin.toml");
+    let text = fs::read_to_string(&path);
+    let text = text.map_err(|problem| StartError::File { path: path.clone(), problem })?;
+    text.parse().map_err(|error| StartError::Configuration(format!("{}: {error}", path.display())))
+}
+
+/// The kind of a manifest's plugin, and the path of its code.
+fn runtime_of(manifest: &toml::Table) -> (&'static str, PathBuf) {
+    let text = |key: &str| manifest.get("runtime")?.get(key)?.as_str();
+    let kind = if text("kind") == Some("rhai") { "rhai" } else { "wasm" };
+    (kind, text("path").unwrap_or_default().into())
+}
+
+/// A table of a manifest, which is made where there is none.
+fn table_of<'a>(manifest: &'a mut toml::Table, name: &str) -> &'a mut toml::Table {
+    if !manifest.get(name).is_some_and(toml::Value::is_table) {
+        manifest.insert(name.into(), toml::Table::new().into());
+    }
+    manifest[name].as_table_mut().expect("it was made a table")
 }
 
 /// The secrets of a test.

@@ -12,6 +12,7 @@ use tenon_host::types::{
 use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform};
 
 use crate::client::Asked;
+use crate::http::{HttpRequest, Network};
 use crate::{ID, State};
 
 /// A plugin that runs. Dropping it ends the host at once; [`Self::shutdown`] lets the plugin say
@@ -21,6 +22,7 @@ pub struct RunningPlugin {
     caller: Caller,
     asked: Arc<Asked>,
     state: State,
+    network: Network,
     /// Where the plugin is. It is needed for as long as the host runs.
     folder: Arc<TempDir>,
 }
@@ -30,9 +32,11 @@ impl RunningPlugin {
         platform: Platform,
         asked: Arc<Asked>,
         state: State,
+        network: Network,
         folder: TempDir,
     ) -> Self {
-        Self { platform, caller: Caller::default(), asked, state, folder: Arc::new(folder) }
+        let (caller, folder) = (Caller::default(), Arc::new(folder));
+        Self { platform, caller, asked, state, network, folder }
     }
 
     /// Returns the same plugin, called on behalf of another caller: an agent, a session, or one with less time.
@@ -42,6 +46,7 @@ impl RunningPlugin {
             caller,
             asked: self.asked.clone(),
             state: self.state.clone(),
+            network: self.network.clone(),
             folder: self.folder.clone(),
         }
     }
@@ -185,6 +190,11 @@ impl RunningPlugin {
     /// What the plugin keeps.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// What the plugin requested over HTTP so far, where the test answers ([`Harness::http`](crate::Harness::http)).
+    pub fn http_requests(&self) -> Vec<HttpRequest> {
+        self.network.requests()
     }
 
     /// The host, for all else.

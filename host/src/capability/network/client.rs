@@ -239,7 +239,7 @@ impl Network {
         };
         let addresses = self.check_addresses(target, port, addresses)?;
         let stream = self.connect_to_any(&addresses, timeouts).await.map_err(error::of_connect)?;
-        if url.scheme() != "https" {
+        if url.scheme() != "https" || self.backend.connector.is_secure() {
             return Ok((stream, place));
         }
         let name = match host {

@@ -107,6 +107,12 @@ pub trait Connector: Send + Sync + 'static {
     ///
     /// If the connection fails.
     async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>>;
+
+    /// Whether its connections are secure by themselves, so that `https` has no TLS on top of them: those of a test, which
+    /// do not leave the process. The default is `false`.
+    fn is_secure(&self) -> bool {
+        false
+    }
 }
 
 /// A connection.
