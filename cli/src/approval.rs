@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantWarning, ServerParameters};
 use tenon_host::types::text::one_line;
-use tenon_host::{Skill, Skills};
+use tenon_host::{PluginKind, Skill, Skills};
 
 use crate::hint::as_typed;
 
@@ -22,28 +23,45 @@ pub(crate) struct TerminalApprover {
     asks: bool,
     /// The plugins of which the user has said no: nobody is asked twice by one command.
     declined: Mutex<BTreeSet<String>>,
+    /// A folder whose plugins get what they request: the user writes them.
+    authored: Option<PathBuf>,
 }
 
 impl TerminalApprover {
     /// Asks where there is a terminal to ask on, and a place to keep the answer.
     pub(crate) fn on_terminal(file: Option<ApprovalFile>) -> Self {
-        Self { asks: file.is_some() && is_terminal(), file, declined: Mutex::default() }
+        Self { asks: file.is_some() && is_terminal(), file, ..Self::nobody() }
     }
 
     /// Knows what was approved before, and has nobody to ask.
     pub(crate) fn unattended(file: Option<ApprovalFile>) -> Self {
-        Self { file, asks: false, declined: Mutex::default() }
+        Self { file, ..Self::nobody() }
     }
 
     /// Has nobody to ask, and no approvals.
     pub(crate) fn nobody() -> Self {
-        Self { file: None, asks: false, declined: Mutex::default() }
+        Self { file: None, asks: false, declined: Mutex::default(), authored: None }
+    }
+
+    /// The same, granting the plugins of a folder what their manifests request. Servers are no plugins that are written there,
+    /// and are approved as ever.
+    pub(crate) fn for_author(self, folder: Option<PathBuf>) -> Self {
+        Self { authored: folder, ..self }
+    }
+
+    fn is_authored(&self, request: &ApprovalRequest) -> bool {
+        let Some(folder) = &self.authored else { return false };
+        let is_inside = request.named_in.canonicalize().is_ok_and(|file| file.starts_with(folder));
+        is_inside && request.kind != PluginKind::Mcp && request.command.is_none()
     }
 }
 
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn approve(&self, request: &ApprovalRequest) -> Approval {
+        if self.is_authored(request) {
+            return Approval::Granted(request.capabilities.clone());
+        }
         let Some(file) = &self.file else { return Approval::Undecided };
         let approval = file.approve(request).await;
         let declined = || self.declined.lock().unwrap_or_else(PoisonError::into_inner);

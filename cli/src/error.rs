@@ -1,5 +1,6 @@
 //! What can go wrong, and the exit code that says so.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ Exit codes:
 130  interrupted";
 
 /// How a command ends: its exit code. Of several, the greatest counts. [`EXIT_CODES`] says what each means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Exit {
     Success = 0,
@@ -139,6 +140,12 @@ pub(crate) enum Error {
     /// The source of a plugin is not what it should be.
     #[error("the plugin does not build: {0}")]
     NotBuilt(String),
+    /// Tests of a plugin fail. The end of what they print.
+    #[error("{0}")]
+    Tests(String),
+    /// What another command has failed with, which did the work of this one.
+    #[error("{}", .0.message)]
+    Relayed(RelayedError),
     /// Somebody interrupted it.
     #[error("interrupted")]
     Interrupted,
@@ -147,6 +154,23 @@ pub(crate) enum Error {
     Unread,
     #[error("{0}")]
     Host(String),
+}
+
+/// An error of another command, as it would say it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RelayedError {
+    message: String,
+    hint: Option<String>,
+    exit: Exit,
+    /// What programs read of it.
+    json: Value,
+}
+
+impl RelayedError {
+    pub(crate) fn of(error: &Error) -> Self {
+        let (message, hint) = (chain(error), error.hint());
+        Self { message, hint, exit: error.exit_code(), json: error.to_json() }
+    }
 }
 
 impl Error {
@@ -163,6 +187,9 @@ impl Error {
     }
 
     pub(crate) fn to_json(&self) -> Value {
+        if let Self::Relayed(error) = self {
+            return error.json.clone();
+        }
         let (message, hint) = (chain(self), self.hint());
         let hint = hint.as_deref().map(as_typed);
         let mut error = json!({ "code": self.code(), "message": as_typed(&message), "hint": hint });
@@ -201,10 +228,13 @@ impl Error {
             Self::Unguarded { .. } => "unguarded",
             Self::Missing { .. } => "not-installed",
             Self::NotBuilt(_) => "not-built",
+            Self::Tests(_) => "tests",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-loaded",
             Self::Interrupted => "interrupted",
-            Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) => "host",
+            Self::Unread | Self::Build(_) | Self::Watch(_) | Self::Host(_) | Self::Relayed(_) => {
+                "host"
+            }
             Self::Call(error) => error.code(),
             Self::Known { error, .. } => error.code(),
         }
@@ -222,7 +252,8 @@ impl Error {
             | Self::Missing { .. }
             | Self::Unguarded { .. }
             | Self::Lock(_) => Exit::Input,
-            Self::NotBuilt(_) => Exit::Failed,
+            Self::NotBuilt(_) | Self::Tests(_) => Exit::Failed,
+            Self::Relayed(error) => error.exit,
             Self::Fetch(error) if !error.is_refusal() => Exit::Host,
             Self::Fetch(_)
             | Self::Refused { .. }
@@ -260,6 +291,7 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            Self::Relayed(error) => error.hint.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("install it with `{install}`")),
             Self::Unserved { plugins, .. } => {

@@ -5,12 +5,16 @@
 mod allocator;
 mod approval;
 mod authored;
+mod cases;
 mod client;
 mod client_config;
 mod commands;
 mod component;
 mod component_build;
+mod content;
+mod dev;
 mod error;
+mod event_text;
 mod fetch;
 mod fetch_error;
 #[cfg(any(test, fuzzing))]
@@ -25,6 +29,7 @@ mod open;
 mod output;
 mod pins;
 mod progress;
+mod source_tree;
 mod stdio;
 mod templates;
 mod tokens;
@@ -77,6 +82,15 @@ struct Common {
     locked: bool,
 }
 
+impl Common {
+    /// Whether a command is for the plugins of the project and of the user, with nothing said about them: those that a
+    /// `tenon dev` of the project has.
+    fn is_of_project(&self) -> bool {
+        let Self { config, answers, locked, project: _, json: _, trust: _ } = self;
+        config.is_none() && answers.is_none() && !locked
+    }
+}
+
 /// Reads a time such as `500ms`. There is none in which nothing can be done.
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
@@ -111,12 +125,23 @@ enum Verb {
     Token(commands::token::Args),
     Watch(commands::watch::Args),
     New(commands::new::Args),
+    Dev(commands::dev::Args),
+    Test(commands::test::Args),
     Build(commands::build::Args),
     Check(commands::check::Args),
     Completions(commands::completions::Args),
 }
 
 impl Verb {
+    /// What it logs, where nothing else is asked for.
+    fn log_level(&self) -> tracing::Level {
+        match self {
+            // Its user wants to see what plugins log.
+            Self::Dev(_) => tracing::Level::INFO,
+            _ => tracing::Level::WARN,
+        }
+    }
+
     /// Whether it sees to interruptions itself: what holds a platform ends it then, see
     /// [`open::with`].
     fn ends_itself(&self) -> bool {
@@ -130,7 +155,8 @@ impl Verb {
             | Self::Prompts(_)
             | Self::Doctor(_)
             | Self::Serve(_)
-            | Self::Watch(_) => true,
+            | Self::Watch(_)
+            | Self::Dev(_) => true,
             Self::Token(_)
             | Self::Plugins(_)
             | Self::Install(_)
@@ -144,6 +170,7 @@ impl Verb {
             | Self::State(_)
             | Self::Inspect(_)
             | Self::New(_)
+            | Self::Test(_)
             | Self::Build(_)
             | Self::Check(_)
             | Self::Completions(_) => false,
@@ -154,12 +181,12 @@ impl Verb {
 fn main() -> ExitCode {
     let Arguments { common, verb } = arguments();
     hint::note(&common);
-    log_to_stderr();
+    log_to_stderr(verb.log_level());
     let json = common.json;
     let result = match verb.ends_itself() {
         true => match verb {
             // It has many things to do at once.
-            Verb::Serve(_) => block_on_all(run(&common, verb)),
+            Verb::Serve(_) | Verb::Dev(_) => block_on_all(run(&common, verb)),
             _ => block_on(run(&common, verb)),
         },
         false => run_interruptible(common, verb),
@@ -195,6 +222,8 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Token(args) => commands::token::run(common, args),
         Verb::Watch(args) => commands::watch::run(common, args).await,
         Verb::New(args) => commands::new::run(common, args),
+        Verb::Dev(args) => commands::dev::run(common, args).await,
+        Verb::Test(args) => commands::test::run(common, args).await,
         Verb::Build(args) => commands::build::run(common, args).await,
         Verb::Check(args) => commands::check::run(common, args).await,
         Verb::Completions(args) => commands::completions::run(common, args),
@@ -283,12 +312,12 @@ fn arguments() -> Arguments {
     })
 }
 
-/// Logs go to standard error: warnings, or what `TENON_LOG` asks for. Plugins have a say in the
+/// Logs go to standard error: what is at least as grave as a level, or what `TENON_LOG` asks for. Plugins have a say in the
 /// values of fields, and none of them ends a line or is obeyed by a terminal.
-fn log_to_stderr() {
+fn log_to_stderr(level: tracing::Level) {
     let filter = tracing_subscriber::EnvFilter::builder()
         .with_env_var("TENON_LOG")
-        .with_default_directive(tracing::Level::WARN.into())
+        .with_default_directive(level.into())
         .from_env_lossy();
     let color = std::env::var_os("NO_COLOR").is_none() && std::io::stderr().is_terminal();
     tracing_subscriber::fmt()

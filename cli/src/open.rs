@@ -30,9 +30,12 @@ use crate::Common;
 use crate::approval::{TerminalApprover, is_terminal};
 use crate::client::Client;
 use crate::error::{Error, Exit};
+use crate::hint::quoted;
 use crate::interrupt::Interrupts;
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
+use crate::source_tree::SourceTree;
+use crate::templates::Language;
 
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
@@ -79,6 +82,8 @@ pub(crate) struct FoundPlugins {
     shows_progress: bool,
     /// MCP clients use the platform, and standard input may be theirs: nobody is asked on the terminal.
     is_served: bool,
+    /// The folder of the plugins that the user of this command writes, if it is for them.
+    authored: Option<PathBuf>,
 }
 
 /// Checks that the configurations can be read.
@@ -127,8 +132,21 @@ fn found_in(common: &Common, mut sources: Sources) -> Result<FoundPlugins, Error
     let settings = sources.configs.first().map(|config| config.client.clone());
     let client = Client::new(common, settings.unwrap_or_default())?;
     let shows_progress = progress::is_seen(common);
-    let (starts_servers, is_served) = (false, false);
-    Ok(FoundPlugins { discovery, sources, starts_servers, client, shows_progress, is_served })
+    let (starts_servers, is_served, authored) = (false, false, None);
+    Ok(FoundPlugins {
+        discovery,
+        sources,
+        starts_servers,
+        client,
+        shows_progress,
+        is_served,
+        authored,
+    })
+}
+
+/// The plugins that there are, with nothing said about what is wrong. Nothing of them is loaded.
+pub(crate) fn candidates(common: &Common) -> Result<Vec<Candidate>, Error> {
+    Ok(discover_trusted(&mut sources(common)?).0.candidates)
 }
 
 /// What there is where the project is looked at, trusted or not. Nothing of it is to be loaded.
@@ -141,6 +159,20 @@ impl FoundPlugins {
     /// The same, starting every server.
     pub(crate) fn starting_servers(self) -> Self {
         Self { starts_servers: true, ..self }
+    }
+
+    /// The same for who writes the plugins of a folder: these get what they request.
+    pub(crate) fn authored_in(self, folder: PathBuf) -> Self {
+        Self { authored: Some(folder), ..self }
+    }
+
+    /// What asks for approvals.
+    fn approver(&self) -> TerminalApprover {
+        let approver = match self.is_served {
+            true => TerminalApprover::unattended(self.approvals()),
+            false => TerminalApprover::on_terminal(self.approvals()),
+        };
+        approver.for_author(self.authored.clone())
     }
 
     /// What servers may ask for.
@@ -225,6 +257,9 @@ impl FoundPlugins {
         approver: impl Approver,
     ) -> Result<Platform, Error> {
         self.discovery.candidates.retain(wanted);
+        if self.authored.is_none() {
+            self.discovery.candidates.iter().for_each(warn_of_newer_source);
+        }
         let state = self.sources.host_environment.state.clone();
         let pins = self.pins();
         let decisions = self.decision_files();
@@ -317,10 +352,7 @@ impl FoundPlugins {
                 None => tracing::warn!("{warning}"),
             }
         }
-        let approver = match self.is_served {
-            true => TerminalApprover::unattended(self.approvals()),
-            false => TerminalApprover::on_terminal(self.approvals()),
-        };
+        let approver = self.approver();
         if let Some(refused) = self.refused(ids, &approver).await? {
             return Err(refused);
         }
@@ -446,10 +478,7 @@ impl FoundPlugins {
     ) -> Vec<(String, Result<Candidate, Refusal>)> {
         let candidates = self.discovery.candidates.iter().filter(|candidate| wanted(candidate));
         let candidates: Vec<Candidate> = candidates.cloned().collect();
-        let approver = match self.is_served {
-            true => TerminalApprover::unattended(self.approvals()),
-            false => TerminalApprover::on_terminal(self.approvals()),
-        };
+        let approver = self.approver();
         let rules = self.rules(&candidates, &approver).await;
         let admitted = candidates.into_iter().map(|candidate| {
             let id = candidate.id().to_string();
@@ -591,6 +620,28 @@ impl FoundPlugins {
 
 /// How much of a long prefix is in names at least.
 const MIN_PREFIX: usize = 48;
+
+/// Says that a component is older than its source, where that lies beside its manifest.
+fn warn_of_newer_source(candidate: &Candidate) {
+    let Some(component) = candidate.component().filter(|_| candidate.lock_entry.is_none()) else {
+        return;
+    };
+    let Some(folder) = candidate.named_in().parent().filter(|_| candidate.has_manifest()) else {
+        return;
+    };
+    if Language::of_component(folder).is_err() {
+        return;
+    }
+    let tree = SourceTree::read(folder);
+    if let Some(newer) = tree.newer_than(component) {
+        let newer = newer.strip_prefix(folder).unwrap_or(newer).display();
+        let folder = quoted(&folder.to_string_lossy());
+        tracing::warn!(
+            "plugin \"{}\" is older than its source, {newer}; `tenon build{folder}` builds it",
+            candidate.id()
+        );
+    }
+}
 
 /// Words of several lines, as the log has them.
 fn in_a_line(words: &str) -> String {

@@ -154,6 +154,15 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Error> {
     line(tenon_host::types::text::visible_json(&json?))
 }
 
+/// A size for people.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1000),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
 /// Reads JSON that was passed as it is, as `@FILE`, or as `-` for standard input.
 pub(crate) fn read_json(what: &str, text: &str) -> Result<Value, Error> {
     let (place, content) = if text == "-" {

@@ -28,6 +28,7 @@ fn crates_depend_on_each_other_in_one_direction() {
             "tenon-cli" => &[
                 "tenon-config",
                 "tenon-contract",
+                "tenon-harness",
                 "tenon-host",
                 "tenon-inputs",
                 "tenon-serve",

@@ -12,10 +12,13 @@ mod authoring;
 mod bad_input;
 mod bridge;
 mod call;
+mod cases;
 mod cli;
 mod client;
 mod conformance;
 mod contract;
+#[cfg(unix)]
+mod dev;
 mod editions;
 mod eval;
 mod everything;

@@ -497,6 +497,8 @@ const VERBS: &[(&[&str], i32, Says)] = &[
     (&["install", "../tenon/plugins/guard"], 3, Says::Untrusted),
     (&["uninstall", "packed", "--yes"], 3, Says::Untrusted),
     (&["build", ".tenon/plugins/packed"], 3, Says::Code),
+    (&["dev", ".tenon/plugins/packed"], 3, Says::Code),
+    (&["test", ".tenon/plugins/packed"], 3, Says::Code),
     (&["check", ".tenon/plugins/packed"], 3, Says::Code),
     (&["publish", ".tenon/plugins/packed", "oci://127.0.0.1:0/packed:1"], 5, Says::Nothing),
     (&["watch"], 0, Says::Untrusted),

@@ -16,8 +16,8 @@ use tenon_host::{Platform, PluginKind, PluginState};
 
 use crate::approval::ValueKind;
 use crate::authored::AuthoredPlugin;
-use crate::commands::build::{self, size};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
+use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
 use crate::listing::Listing;
 use crate::open::trust;
@@ -95,7 +95,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let mut findings = Findings::default();
     // A script is compiled in any case: that writes nothing.
     if !args.no_build || plugin.script().is_some() {
-        match build::build(&authored).await {
+        match build(&authored, BuildProfile::Release).await {
             Err(Error::NotBuilt(problem)) => {
                 findings.error(format!("it does not build: {problem}"), None)
             }
@@ -210,7 +210,10 @@ fn check_component(
     check_metadata(findings, authored, &component);
     if bytes.len() > LARGE_COMPONENT_BYTES {
         let remedy = "a release build without debug information is smaller".into();
-        findings.warning(format!("the component is large: {}", size(bytes.len())), Some(remedy));
+        findings.warning(
+            format!("the component is large: {}", output::size(bytes.len())),
+            Some(remedy),
+        );
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use tenon_host::types::{
 };
 use tenon_host::{CallError, Caller, Platform};
 
-use super::call::block;
 use super::resources::list_all;
+use crate::content::block;
 use crate::error::Error;
 use crate::{Common, open, output};
 

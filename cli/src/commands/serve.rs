@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tenon_config::files;
-use tenon_host::{Config, HostEnvironment, OnChange};
+use tenon_host::{Config, HostEnvironment, OnChange, Platform};
 use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings};
 use tokio::net::TcpListener;
 use url::{Position, Url};
@@ -20,7 +20,7 @@ use crate::tokens::{ServerTokens, TokenFile, random_token};
 use crate::{Common, open, output, stdio};
 
 /// Serve everything to MCP clients
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 #[command(after_help = "Examples:
   tenon serve
   tenon serve --profile files
@@ -38,7 +38,7 @@ authorization server whose tokens are good as well. `/mcp/p/NAME` offers what a 
 in front of it.")]
 pub(crate) struct Args {
     /// Serve HTTP on this address, at /mcp; with port 0 on a free one
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7331", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS, value_parser = address)]
     http: Option<SocketAddr>,
     /// Read the token of HTTP clients from this private file
     #[arg(long, value_name = "FILE", requires = "http")]
@@ -60,8 +60,11 @@ pub(crate) struct Args {
     prefix: Option<bool>,
 }
 
+/// The address that is served on where none is named.
+pub(super) const DEFAULT_ADDRESS: &str = "127.0.0.1:7331";
+
 /// Reads an address to serve on.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "it is an IP address and a port, as `127.0.0.1:7331`".into())
 }
 
@@ -91,36 +94,34 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         return Ok(ExitCode::SUCCESS);
     }
     // Before anything is found, so that it is known which of the project's servers would be this one.
-    let mut http = match args.http {
-        Some(address) => Some((listen(address).await?, http_settings(&args)?)),
+    let http = match args.http {
+        Some(address) => Some(HttpEndpoint::listen(address, &args).await?),
         None => None,
     };
-    let address = http.as_ref().map(|((_, address), _)| *address);
-    let found = open::served(common, address)?;
+    let found = open::served(common, http.as_ref().map(|http| http.address))?;
     let settings = settings(&found.sources.configs, &args)?;
-    if let Some((_, http)) = http.as_mut().filter(|_| !args.no_auth) {
-        take_tokens_of_issuer(http, &found.sources.configs, &settings)?;
-    }
+    let http = match http {
+        Some(http) => Some(http.take_tokens_of_issuer(&found.sources.configs, &settings)?),
+        None => None,
+    };
     open::with_stop(common, found.platform(|_| true), async |platform, stop| {
         let stop = async {
             let _ = stop.await;
         };
-        let server = Server::new(platform.clone(), settings);
-        let server = server.map_err(|error| Error::Host(error.to_string()))?;
+        let server = server(platform, settings)?;
         let _watch = platform.watch(OnChange::Reload)?;
         match http {
             None => serve_stdio(&server, stop).await?,
-            Some(((listener, address), settings)) => {
-                output::note(&format!("listening on http://{address}/mcp"));
-                let served = server.serve_http(listener, settings, stop).await;
-                served.map_err(|error| {
-                    Error::Host(format!("{address} is no longer served: {error}"))
-                })?;
-            }
+            Some(http) => http.serve(&server, stop).await?,
         }
         Ok(ExitCode::SUCCESS)
     })
     .await
+}
+
+/// A server of a platform.
+pub(super) fn server(platform: &Platform, settings: Settings) -> Result<Server, Error> {
+    Server::new(platform.clone(), settings).map_err(|error| Error::Host(error.to_string()))
 }
 
 async fn serve_stdio(
@@ -139,24 +140,8 @@ async fn serve_stdio(
     }
 }
 
-/// Listens on an address. Gives the one that it has become.
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let listening = async {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        io::Result::Ok((listener, address))
-    };
-    listening.await.map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => "; name another port, or 0 for a free one",
-            _ => "",
-        };
-        Error::Host(format!("{address} cannot be served: {error}{hint}"))
-    })
-}
-
 /// The profiles of the configuration, and which of them clients are offered that choose none.
-fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
+pub(super) fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
     let profiles = configs.first().map(|config| &config.profiles);
     let profiles = profiles.into_iter().flatten().map(|(name, profile)| {
         let profile = Profile {
@@ -190,6 +175,74 @@ fn settings(configs: &[Config], args: &Args) -> Result<Settings, Error> {
     }
 }
 
+/// An address that is listened on, and who may use it.
+pub(super) struct HttpEndpoint {
+    listener: TcpListener,
+    pub(super) address: SocketAddr,
+    settings: HttpSettings,
+    /// No client sends a token.
+    no_auth: bool,
+}
+
+impl HttpEndpoint {
+    /// Listens on an address, as the arguments say. It says where clients find the token that they need.
+    pub(super) async fn listen(address: SocketAddr, args: &Args) -> Result<Self, Error> {
+        let (listener, address) = listen(address).await?;
+        Ok(Self { listener, address, settings: http_settings(args)?, no_auth: args.no_auth })
+    }
+
+    /// Takes the tokens of the issuer that the configuration names, if it does.
+    pub(super) fn take_tokens_of_issuer(
+        self,
+        configs: &[Config],
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        let issuer = configs.first().and_then(|config| config.issuer.as_ref());
+        let Some(issuer) = issuer.filter(|_| !self.no_auth) else { return Ok(self) };
+        let profile = issuer.profile.as_ref();
+        if let Some(profile) = profile.filter(|profile| !settings.has_profile(profile)) {
+            let problem = format!("`[issuer]` names the profile {profile:?}, which is not served");
+            return Err(Error::Input(problem));
+        }
+        let mut http = self.settings;
+        // Under the name that its tokens have for it, a proxy passes requests on.
+        let host = Url::parse(&issuer.audience).ok();
+        http.hosts
+            .extend(host.map(|url| url[Position::BeforeHost..Position::AfterPort].to_string()));
+        http.issuer = Some(Arc::new(token_issuer(issuer)));
+        output::note(&format!("clients may send tokens of {} for {}", issuer.url, issuer.audience));
+        Ok(Self { settings: http, ..self })
+    }
+
+    /// Serves, until it is told to stop.
+    pub(super) async fn serve(
+        self,
+        server: &Server,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Self { listener, address, settings, no_auth: _ } = self;
+        output::note(&format!("listening on http://{address}/mcp"));
+        let served = server.serve_http(listener, settings, stop).await;
+        served.map_err(|error| Error::Host(format!("{address} is no longer served: {error}")))
+    }
+}
+
+/// Listens on an address. Gives the one that it has become.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let listening = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        io::Result::Ok((listener, address))
+    };
+    listening.await.map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; name another port, or 0 for a free one",
+            _ => "",
+        };
+        Error::Host(format!("{address} cannot be served: {error}{hint}"))
+    })
+}
+
 /// How HTTP is served. It says where clients find the token that they need.
 fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::default();
@@ -205,28 +258,6 @@ fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpS
         output::note(&format!("clients send the token in {}", file.display()));
     }
     Ok(settings)
-}
-
-/// Takes the tokens of the issuer that the configuration names, if it does.
-fn take_tokens_of_issuer(
-    http: &mut HttpSettings,
-    configs: &[Config],
-    settings: &Settings,
-) -> Result<(), Error> {
-    let Some(issuer) = configs.first().and_then(|config| config.issuer.as_ref()) else {
-        return Ok(());
-    };
-    let profile = issuer.profile.as_ref();
-    if let Some(profile) = profile.filter(|profile| !settings.has_profile(profile)) {
-        let problem = format!("`[issuer]` names the profile {profile:?}, which is not served");
-        return Err(Error::Input(problem));
-    }
-    // Under the name that its tokens have for it, a proxy passes requests on.
-    let host = Url::parse(&issuer.audience).ok();
-    http.hosts.extend(host.map(|url| url[Position::BeforeHost..Position::AfterPort].to_string()));
-    http.issuer = Some(Arc::new(token_issuer(issuer)));
-    output::note(&format!("clients may send tokens of {} for {}", issuer.url, issuer.audience));
-    Ok(())
 }
 
 /// Prints a client's entry for this server: with the project and the configuration of this command.

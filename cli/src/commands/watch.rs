@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use std::process::ExitCode;
-use tenon_host::{Event, OnChange, Platform, PluginChange};
+use tenon_host::{OnChange, Platform};
 
 use crate::error::Error;
+use crate::event_text::change_text;
 use crate::{Common, open, output};
 
 /// Load plugins, and reload them when their files change
@@ -43,39 +44,11 @@ async fn watch(common: &Common, platform: &Platform, args: Args) -> Result<(), E
         false => output::line(format!("watching; {ready} plugins are ready"))?,
     }
     while let Some(event) = events.next().await {
-        let Some(words) = words(&event) else { continue };
+        let Some(text) = change_text(&event) else { continue };
         match common.json {
             true => output::json_line(&event)?,
-            false => output::text(&words)?,
+            false => output::text(&text)?,
         }
     }
     Ok(())
-}
-
-/// What an event says to people; nothing where it is not about loading.
-fn words(event: &Event) -> Option<String> {
-    Some(match event {
-        Event::Changed { plugin, change } => format!("{plugin}: {}", state(*change)),
-        Event::Reloaded { plugin, change: PluginChange::Removed } => format!("{plugin}: unloaded"),
-        Event::Reloaded { plugin, change: PluginChange::Added } => format!("{plugin}: loaded"),
-        Event::Reloaded { plugin, change: PluginChange::Modified } => format!("{plugin}: reloaded"),
-        Event::NotReloaded { plugin: Some(plugin), problem } => {
-            format!("{plugin}: not loaded: {problem}")
-        }
-        Event::NotReloaded { plugin: None, problem } => format!("not read: {problem}"),
-        Event::Registered { plugin } => format!("{plugin}: registered again"),
-        Event::NotRegistered { plugin, problem } => {
-            format!("{plugin}: did not register again: {problem}")
-        }
-        Event::Missed { events } => format!("{events} events were missed"),
-        _ => return None,
-    })
-}
-
-fn state(change: PluginChange) -> &'static str {
-    match change {
-        PluginChange::Added => "added",
-        PluginChange::Modified => "modified",
-        PluginChange::Removed => "removed",
-    }
 }

@@ -1,5 +1,6 @@
-//! How a plugin's component is made of its source: one file for each language.
+//! How a plugin's component is made of its source: [`build()`](build::build) for all, and one file for each language.
 
+mod build;
 mod javascript;
 mod python;
 mod rust;
@@ -13,6 +14,7 @@ use tokio::process::Command;
 
 use crate::error::Error;
 use crate::templates::Language;
+pub(crate) use build::{BuildProfile, build};
 use tenon_contract::PluginMetadata;
 
 impl Language {
@@ -31,13 +33,14 @@ impl Language {
     }
 
     /// Makes the component, and says what its source says it is. The tool may write to this file.
-    pub(crate) async fn build(
+    async fn build(
         self,
         folder: &Path,
         to: &Path,
+        profile: BuildProfile,
     ) -> Result<(Vec<u8>, PluginMetadata), Error> {
         match self {
-            Self::Rust => rust::build(folder).await,
+            Self::Rust => rust::build(folder, profile).await,
             Self::Python => python::build(folder, to).await,
             Self::JavaScript => javascript::build(folder, to).await,
             Self::Rhai => Err(Error::Input("a script is not a component".into())),

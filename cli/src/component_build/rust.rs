@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
-use super::{BuildTool, run, text};
+use super::{BuildProfile, BuildTool, run, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
@@ -17,8 +17,11 @@ const CARGO: BuildTool<'_> = BuildTool {
     install: "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
 };
 
-/// What makes components small, by the keys of a profile.
-const PROFILE: [(&str, &str, &str); 5] = [
+/// A setting of one of Cargo's profiles: its key, the variable that sets it, and its value.
+type ProfileSetting = (&'static str, &'static str, &'static str);
+
+/// What makes components small.
+const RELEASE: &[ProfileSetting] = &[
     ("opt-level", "CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
     ("lto", "CARGO_PROFILE_RELEASE_LTO", "true"),
     ("codegen-units", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
@@ -26,7 +29,28 @@ const PROFILE: [(&str, &str, &str); 5] = [
     ("strip", "CARGO_PROFILE_RELEASE_STRIP", "symbols"),
 ];
 
-pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
+/// What makes builds fast, and lets a backtrace have lines. Without any optimization a component is so large that the host
+/// takes longer to compile it than Cargo to build it.
+const DEBUG: &[ProfileSetting] = &[
+    ("opt-level", "CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+    ("debug", "CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
+    ("panic", "CARGO_PROFILE_DEV_PANIC", "abort"),
+];
+
+impl BuildProfile {
+    /// The name of Cargo's profile in manifests, its option for the command, and its settings.
+    fn of_cargo(self) -> (&'static str, &'static str, &'static [ProfileSetting]) {
+        match self {
+            Self::Release => ("release", "--release", RELEASE),
+            Self::Debug => ("dev", "--profile=dev", DEBUG),
+        }
+    }
+}
+
+pub(super) async fn build(
+    folder: &Path,
+    profile: BuildProfile,
+) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let folder = &folder.canonicalize().map_err(|error| Error::Read(folder.into(), error))?;
     let manifest = folder.join("Cargo.toml");
     let metadata = metadata(folder).await?;
@@ -39,10 +63,11 @@ pub(super) async fn build(folder: &Path) -> Result<(Vec<u8>, PluginMetadata), Er
     };
     let root = text(&metadata, "workspace_root").map_or_else(|| folder.clone(), PathBuf::from);
     let mut command = cargo(folder);
-    command.args(["build", "--release", "--target", TARGET, "--lib"]);
+    let (name, option, settings) = profile.of_cargo();
+    command.args(["build", option, "--target", TARGET, "--lib"]);
     command.arg("--message-format=json-render-diagnostics");
-    let own = own_profile(&root)?;
-    for (key, variable, value) in PROFILE {
+    let own = own_profile(&root, name)?;
+    for &(key, variable, value) in settings {
         // What the project says itself holds, and so does what the user says.
         if own.get(key).is_none() && std::env::var_os(variable).is_none() {
             command.env(variable, value);
@@ -81,13 +106,13 @@ async fn metadata(folder: &Path) -> Result<Value, Error> {
         .map_err(|error| Error::Host(format!("the answer of cargo metadata: {error}")))
 }
 
-/// The settings for release builds of a workspace.
-fn own_profile(root: &Path) -> Result<toml::Table, Error> {
+/// What a workspace says of a profile.
+fn own_profile(root: &Path, name: &str) -> Result<toml::Table, Error> {
     let file = root.join("Cargo.toml");
     let text = std::fs::read_to_string(&file).map_err(|error| Error::Read(file.clone(), error))?;
     let manifest: toml::Table = toml::from_str(&text)
         .map_err(|error| Error::Input(format!("{}: {error}", file.display())))?;
-    let profile = manifest.get("profile").and_then(|profiles| profiles.get("release"));
+    let profile = manifest.get("profile").and_then(|profiles| profiles.get(name));
     Ok(profile.and_then(toml::Value::as_table).cloned().unwrap_or_default())
 }
 

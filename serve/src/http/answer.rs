@@ -18,7 +18,7 @@ use crate::protocol::write;
 pub(super) struct AnswerBody {
     content: AnswerContent,
     /// What the message takes that is answered, until it is.
-    memory: Option<MessageMemory>,
+    _memory: Option<MessageMemory>,
 }
 
 enum AnswerContent {
@@ -35,7 +35,7 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 impl AnswerBody {
     /// The same, with what the message takes that it answers.
     pub(super) fn keeping(self, memory: MessageMemory) -> Self {
-        Self { memory: Some(memory), ..self }
+        Self { _memory: Some(memory), ..self }
     }
 }
 
@@ -76,7 +76,7 @@ fn whole(
     body: impl Into<Bytes>,
 ) -> Response<AnswerBody> {
     let content = AnswerContent::Whole(Full::new(body.into()));
-    let mut response = Response::new(AnswerBody { content, memory: None });
+    let mut response = Response::new(AnswerBody { content, _memory: None });
     *response.status_mut() = status;
     if let Some(kind) = kind {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -112,7 +112,7 @@ pub(super) fn refusal(
 pub(super) fn stream(most: usize) -> (Response<AnswerBody>, mpsc::Sender<Bytes>) {
     let (sender, receiver) = mpsc::channel(most);
     let content = AnswerContent::Stream(receiver);
-    let mut response = Response::new(AnswerBody { content, memory: None });
+    let mut response = Response::new(AnswerBody { content, _memory: None });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -1,0 +1,271 @@
+//! Runs a case: in a host of its own, with one plugin, and with nothing but what the case says.
+
+use futures::future::join_all;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tenon_harness::{Harness, HttpAnswer, RunningPlugin, Scope, State};
+use tenon_host::types::{
+    Completion, CompletionRequest, Content, ContentBlock, FormAnswer, Part, ResourceBody,
+    ResourceContents,
+};
+use tenon_host::{CallError, HookOutcome};
+
+use super::check::{Outcome, problems};
+use super::file::{Action, Case, CaseFile, Given, HttpRow, UserRow};
+use crate::authored::AuthoredPlugin;
+
+/// The plugin that cases are for.
+pub(crate) struct PluginUnderTest {
+    /// The folder with its manifest.
+    folder: PathBuf,
+    /// What its manifest requests, which is granted where a case says nothing else.
+    requested: BTreeMap<String, Vec<String>>,
+    /// Where compiled components are kept.
+    cache: Option<PathBuf>,
+}
+
+impl PluginUnderTest {
+    /// The plugin of a folder, with what its manifest requests and the user's compiled components.
+    pub(crate) fn new(authored: &AuthoredPlugin) -> Self {
+        Self {
+            folder: authored.folder.clone(),
+            requested: authored.plugin.requested(),
+            cache: authored.sources.host_environment.cache.clone(),
+        }
+    }
+}
+
+/// How a case went.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CaseResult {
+    pub(crate) name: String,
+    /// What is not as expected; nothing where the case passes.
+    pub(crate) problems: Vec<String>,
+    #[serde(serialize_with = "milliseconds", rename = "timeMillis")]
+    pub(crate) time: Duration,
+}
+
+fn milliseconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Runs the cases of a file, several at a time. The results are in the order of the cases.
+pub(crate) async fn run_all(plugin: &PluginUnderTest, file: &CaseFile) -> Vec<CaseResult> {
+    let mut results = Vec::new();
+    for cases in file.cases.chunks(MAX_AT_A_TIME) {
+        results.extend(join_all(cases.iter().map(|case| run(plugin, case))).await);
+    }
+    results
+}
+
+/// The most cases that run at a time: each has a host of its own.
+const MAX_AT_A_TIME: usize = 8;
+
+/// Runs a case.
+async fn run(plugin: &PluginUnderTest, case: &Case) -> CaseResult {
+    let began = Instant::now();
+    let problems = match harness(plugin, &case.given).start().await {
+        Ok(running) => {
+            let problems = steps(&running, case).await;
+            running.shutdown().await;
+            problems
+        }
+        Err(error) => vec![tenon_config::diagnostic::chain(&error)],
+    };
+    CaseResult { name: case.name.clone(), problems, time: began.elapsed() }
+}
+
+/// Does one step after the other, up to the first that is not as expected.
+async fn steps(plugin: &RunningPlugin, case: &Case) -> Vec<String> {
+    for (number, (action, expected)) in case.steps.iter().enumerate() {
+        let outcome = outcome(plugin, action).await;
+        let problems = problems(expected, &outcome, plugin);
+        if !problems.is_empty() {
+            let step = |problem| format!("step {}: {problem}", number + 1);
+            return match case.steps.len() {
+                1 => problems,
+                _ => problems.into_iter().map(step).collect(),
+            };
+        }
+    }
+    Vec::new()
+}
+
+/// A host in which the plugin finds what is given.
+fn harness(plugin: &PluginUnderTest, given: &Given) -> Harness {
+    let mut harness = Harness::folder(&plugin.folder)
+        .config(Value::Object(given.settings.clone().into_iter().collect()));
+    let mut grants = plugin.requested.clone();
+    grants.extend(given.grants.clone());
+    for (capability, values) in grants {
+        harness = harness.grant(capability, values);
+    }
+    // Even where no answer is given: no case reaches a network.
+    harness = harness.http(given.http.iter().map(answer));
+    for (name, value) in &given.secrets {
+        harness = harness.secret_value(name, value);
+    }
+    for (name, value) in &given.environment {
+        harness = harness.environment(name, value);
+    }
+    for (path, text) in &given.files {
+        harness = harness.file(path.trim_start_matches("~/"), text.as_str());
+    }
+    if let Some(folder) = &plugin.cache {
+        harness = harness.cache(folder);
+    }
+    let state = State::new();
+    for (key, value) in &given.state {
+        state.set(Scope::Project, key, value);
+    }
+    harness = harness.state(&state);
+    if !given.model.is_empty() {
+        let answers = InOrder::new(given.model.clone());
+        harness = harness.answer_model(move |_| Ok(Completion::text("default", answers.next())));
+    }
+    if !given.user.is_empty() {
+        let answers = InOrder::new(given.user.clone());
+        harness = harness.answer_forms(move |_| match answers.next() {
+            UserRow::Accept(content) => FormAnswer::accept(content),
+            UserRow::Decline => FormAnswer::Declined,
+            UserRow::Cancel => FormAnswer::Cancelled,
+        });
+    }
+    harness
+}
+
+/// Answers, in their order; the last again and again.
+struct InOrder<T>(Mutex<(Vec<T>, usize)>);
+
+impl<T: Clone> InOrder<T> {
+    fn new(answers: Vec<T>) -> Self {
+        Self(Mutex::new((answers, 0)))
+    }
+
+    fn next(&self) -> T {
+        let mut state = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (answers, next) = &mut *state;
+        let answer = answers[(*next).min(answers.len() - 1)].clone();
+        *next += 1;
+        answer
+    }
+}
+
+fn answer(row: &HttpRow) -> HttpAnswer {
+    let mut answer = HttpAnswer::new(&row.url);
+    if let Some(method) = &row.method {
+        answer = answer.method(method);
+    }
+    if let Some(status) = row.status {
+        answer = answer.status(status);
+    }
+    if let Some(json) = &row.json {
+        answer = answer.json(json);
+    }
+    if let Some(body) = &row.body {
+        answer = answer.body(body.as_str());
+    }
+    for (name, value) in &row.headers {
+        answer = answer.header(name, value);
+    }
+    answer
+}
+
+/// Does a step.
+async fn outcome(plugin: &RunningPlugin, action: &Action) -> Outcome {
+    let done = match action {
+        Action::Call { tool, arguments } => {
+            plugin.call(tool, arguments.clone()).await.map(|result| {
+                let text = result.plain_text();
+                let structured = result.structured.as_deref().unwrap_or(&text);
+                Outcome {
+                    json: serde_json::from_str(structured).ok(),
+                    error: result.is_error.then(|| text.clone()),
+                    text,
+                    ..Outcome::default()
+                }
+            })
+        }
+        Action::Hook { point, context } => {
+            let report = plugin.hook(point.clone(), context.clone()).await;
+            report.map(|report| {
+                let (mut error, mut veto) = (None, None);
+                match &report.outcome {
+                    HookOutcome::Veto { reason, .. } => veto = Some(reason.clone()),
+                    HookOutcome::Stopped { failure, .. } => error = Some(failure.to_string()),
+                    _ => {
+                        let mut errors = report.handlers.iter().filter_map(|of| of.error.clone());
+                        error = errors.next();
+                    }
+                }
+                let text = report.context.to_string();
+                Outcome { text, json: Some(report.context), error, veto, ..Outcome::default() }
+            })
+        }
+        Action::Evaluate { strategy, subject, options } => {
+            let evaluation = plugin.evaluate(strategy, subject.clone(), options.clone()).await;
+            evaluation.map(|evaluation| Outcome {
+                json: Some(tenon_host::types::mcp_json::evaluation(&evaluation)),
+                score: Some(evaluation.score),
+                text: { evaluation.findings.iter() }
+                    .map(|finding| finding.reason.as_str())
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+                ..Outcome::default()
+            })
+        }
+        Action::Complete { model, prompt } => {
+            let request = CompletionRequest::new(model, prompt);
+            plugin.complete(request).await.map(|completion| {
+                let parts = completion.parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text.as_str()),
+                    _ => None,
+                });
+                of_text(parts.collect())
+            })
+        }
+        Action::Read { uri } => plugin.read_resource(uri).await.map(|contents| {
+            let texts: Vec<String> = contents.iter().map(text_of).collect();
+            of_text(texts.join("\n"))
+        }),
+        Action::Prompt { name, arguments } => {
+            let arguments: Vec<(&str, &str)> =
+                arguments.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            plugin.prompt(name, &arguments).await.map(|prompt| {
+                let texts: Vec<String> = { prompt.messages.iter() }
+                    .map(|message| text_of_block(&message.content))
+                    .collect();
+                of_text(texts.join("\n"))
+            })
+        }
+    };
+    done.unwrap_or_else(|error: CallError| Outcome {
+        error: Some(tenon_config::diagnostic::chain(&error)),
+        ..Outcome::default()
+    })
+}
+
+fn of_text(text: String) -> Outcome {
+    let json: Option<Value> = serde_json::from_str(&text).ok();
+    Outcome { text, json, ..Outcome::default() }
+}
+
+fn text_of(contents: &ResourceContents) -> String {
+    match &contents.body {
+        ResourceBody::Text(text) => text.clone(),
+        ResourceBody::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+fn text_of_block(block: &ContentBlock) -> String {
+    match &block.body {
+        Content::Text(text) => text.clone(),
+        Content::Resource(contents) => text_of(contents),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,94 @@
+//! `tenon test`
+
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::authored::AuthoredPlugin;
+use crate::cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
+use crate::component_build::{BuildProfile, build};
+use crate::error::{Error, Exit};
+use crate::open::trust;
+use crate::source_tree::SourceTree;
+use crate::{Common, output};
+
+/// Run the cases of a plugin
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon test
+  tenon test plugins/hello --only greet
+  tenon --json test | jq '.cases[] | select(.problems != [])'
+
+Cases are tables in the files `cases/*.toml` beside the plugin.toml: what the plugin finds (settings, secrets, files, \
+answers to HTTP requests, of a model and of the user), what is called, and what is expected. Each runs in a host of \
+its own, in which the plugin has what its manifest requests. No case reaches the network or files of yours. A component \
+that is missing or older than its source is built first.")]
+pub(crate) struct Args {
+    /// The folder with the plugin.toml [default: that of --project]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Run cases whose names have this text in them
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Test the last build
+    #[arg(long)]
+    no_build: bool,
+}
+
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let folder = args.folder.as_ref().unwrap_or(&common.project);
+    let authored = AuthoredPlugin::read(folder)?;
+    trust::require_code(common, folder)?;
+    let mut files = CaseFile::read_all(folder)?;
+    if let Some(only) = &args.only {
+        files.iter_mut().for_each(|file| file.cases.retain(|case| case.name.contains(only)));
+    }
+    if files.iter().all(|file| file.cases.is_empty()) {
+        let problem = match args.only {
+            Some(only) => format!("no case has {only:?} in its name"),
+            None => {
+                format!("{} has no cases: there is no file in its folder `cases`", folder.display())
+            }
+        };
+        return Err(Error::Input(problem));
+    }
+    if let Some(component) = authored.plugin.component().filter(|_| !args.no_build)
+        && (!component.exists() || SourceTree::read(folder).newer_than(component).is_some())
+    {
+        build(&authored, BuildProfile::Debug).await?;
+    }
+    let plugin = PluginUnderTest::new(&authored);
+    let mut results = Vec::new();
+    for file in &files {
+        if !common.json {
+            output::line(file.path.strip_prefix(".").unwrap_or(&file.path).display())?;
+        }
+        for result in run_all(&plugin, file).await {
+            if !common.json {
+                show(&result)?;
+            }
+            results.push((file, result));
+        }
+    }
+    let failed = results.iter().filter(|(_, result)| !result.problems.is_empty()).count();
+    if common.json {
+        let cases =
+            results.iter().map(|(file, result)| json!({ "file": file.path, "case": result }));
+        output::json(&json!({ "failed": failed, "cases": cases.collect::<Vec<_>>() }))?;
+    } else {
+        output::line(format!("{} passed, {failed} failed", results.len() - failed))?;
+    }
+    Ok(if failed == 0 { Exit::Success } else { Exit::Failed }.into())
+}
+
+fn show(result: &CaseResult) -> Result<(), Error> {
+    let CaseResult { name, problems, time } = result;
+    let word = if problems.is_empty() { "ok" } else { "FAILED" };
+    output::text(&format!("  {word:<6}  {name} ({} ms)", time.as_millis()))?;
+    for problem in problems {
+        for line in problem.lines() {
+            output::text(&format!("          {line}"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! The loop of `tenon dev`: files change, plugins are built and loaded, calls are answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tenon_config::discover::Candidate;
+use tenon_host::types::ToolResult;
+use tenon_host::{Platform, PluginKind};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::calls::{Asking, DevAnswer, DevCall, Listener};
+use super::folder_watch::FolderWatch;
+use super::tests_of_plugin;
+use crate::authored::AuthoredPlugin;
+use crate::component_build::{self, BuildProfile};
+use crate::error::Error;
+use crate::source_tree::SourceTree;
+use crate::templates::Language;
+use crate::{Common, content, open, output};
+
+/// Plugins that are being written, and the platform that has them.
+pub(crate) struct Session {
+    common: Common,
+    project: PathBuf,
+    runs_tests: bool,
+    plugins: BTreeMap<String, WatchedPlugin>,
+    watch: FolderWatch,
+    work: JoinSet<Done>,
+    /// Calls that wait for what is being built.
+    waiting: Vec<(Asking, DevCall)>,
+    /// The last call, which is made again when plugins are loaded.
+    last_call: Option<DevCall>,
+}
+
+/// A plugin of the project that has its source beside its manifest.
+struct WatchedPlugin {
+    folder: PathBuf,
+    component: Option<PathBuf>,
+    language: Language,
+    source: SourceTree,
+    building: Option<AbortHandle>,
+    testing: Option<AbortHandle>,
+    /// Why what is there is not what was built of its source.
+    problem: Option<String>,
+}
+
+/// Something has ended that ran beside the loop.
+enum Done {
+    Built {
+        plugin: String,
+        result: Result<Duration, Error>,
+    },
+    Tested {
+        plugin: String,
+        result: Result<Option<Duration>, Error>,
+    },
+    /// A command has said what it wants to have called.
+    Asked(Asking, DevCall),
+    /// The last call was made again.
+    Repeated {
+        call: DevCall,
+        result: Result<ToolResult, Error>,
+    },
+    Answered,
+}
+
+impl Session {
+    /// Looks for the plugins of a project, and builds those whose components are missing or outdated. What does not build is
+    /// said, and may be mended later.
+    ///
+    /// # Errors
+    ///
+    /// Where the configuration cannot be read, or changes cannot be noticed.
+    pub(crate) async fn begin(common: &Common, runs_tests: bool) -> Result<Self, Error> {
+        let project = common.project.canonicalize();
+        let project = project.map_err(|error| Error::Read(common.project.clone(), error))?;
+        let mut session = Self {
+            common: common.clone(),
+            project,
+            runs_tests,
+            plugins: BTreeMap::new(),
+            watch: FolderWatch::new()?,
+            work: JoinSet::new(),
+            waiting: Vec::new(),
+            last_call: None,
+        };
+        session.look()?;
+        while let Some(done) = session.work.join_next().await {
+            session.take(done)?;
+        }
+        Ok(session)
+    }
+
+    /// Goes on until it is told to stop.
+    pub(crate) async fn run(
+        mut self,
+        platform: &Platform,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let listener = Listener::bind(&self.project).await?;
+        let mut stop = std::pin::pin!(stop);
+        for id in self.plugins.keys().cloned().collect::<Vec<_>>() {
+            self.test(&id);
+        }
+        loop {
+            tokio::select! {
+                () = &mut stop => return Ok(()),
+                () = self.watch.changed() => self.look_and_load(platform).await?,
+                Ok(mut asking) = listener.accept() => {
+                    self.work.spawn(async move {
+                        match asking.call().await {
+                            Some(call) => Done::Asked(asking, call),
+                            None => Done::Answered,
+                        }
+                    });
+                }
+                Some(done) = self.work.join_next(), if !self.work.is_empty() => match done {
+                    Ok(Done::Asked(asking, call)) => {
+                        // What was saved a moment ago is what is called.
+                        self.look_and_load(platform).await?;
+                        self.waiting.push((asking, call));
+                    }
+                    done => {
+                        if self.take(done)? {
+                            self.load(platform).await?;
+                        }
+                    }
+                }
+            }
+            if !self.is_building() {
+                self.answer(platform);
+            }
+        }
+    }
+
+    fn is_building(&self) -> bool {
+        self.plugins.values().any(|plugin| plugin.building.is_some())
+    }
+
+    /// Finds the plugins of the project and their sources, and begins to build those that have changed.
+    fn look(&mut self) -> Result<(), Error> {
+        let mut found = BTreeMap::new();
+        let mut folders = BTreeSet::from([self.project.clone()]);
+        for candidate in open::candidates(&self.common)? {
+            let Some(mut plugin) = WatchedPlugin::of(&candidate, &self.project) else { continue };
+            folders.insert(plugin.folder.clone());
+            folders.extend(plugin.source.folders().map(Path::to_path_buf));
+            let id = candidate.id().to_string();
+            let former = self.plugins.remove(&id);
+            let is_changed = match &former {
+                Some(former) => former.source != plugin.source,
+                None => plugin.is_outdated(),
+            };
+            if let Some(former) = former {
+                plugin.building = former.building;
+                plugin.testing = former.testing;
+                plugin.problem = former.problem;
+            }
+            found.insert(id, (plugin, is_changed));
+        }
+        for plugin in std::mem::take(&mut self.plugins).into_values() {
+            plugin.building.into_iter().chain(plugin.testing).for_each(|task| task.abort());
+        }
+        self.watch.set(folders);
+        let changed: Vec<String> =
+            found.iter().filter(|(_, (_, changed))| *changed).map(|(id, _)| id.clone()).collect();
+        self.plugins = found.into_iter().map(|(id, (plugin, _))| (id, plugin)).collect();
+        for id in changed {
+            self.build(&id);
+        }
+        Ok(())
+    }
+
+    async fn look_and_load(&mut self, platform: &Platform) -> Result<(), Error> {
+        self.look()?;
+        if !self.is_building() {
+            self.load(platform).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins to build a plugin. What was begun of its former source is given up.
+    fn build(&mut self, id: &str) {
+        let Some(plugin) = self.plugins.get_mut(id) else { return };
+        plugin
+            .building
+            .take()
+            .into_iter()
+            .chain(plugin.testing.take())
+            .for_each(|task| task.abort());
+        let (folder, id) = (plugin.folder.clone(), id.to_string());
+        plugin.building = Some(self.work.spawn(async move {
+            let began = Instant::now();
+            let built = async {
+                let authored = AuthoredPlugin::read(&folder)?;
+                component_build::build(&authored, BuildProfile::Debug).await
+            };
+            Done::Built { plugin: id, result: built.await.map(|_| began.elapsed()) }
+        }));
+    }
+
+    /// Begins to test a plugin.
+    fn test(&mut self, id: &str) {
+        let Some(plugin) = self.plugins.get_mut(id).filter(|_| self.runs_tests) else { return };
+        plugin.testing.take().into_iter().for_each(|task| task.abort());
+        let (folder, language, id) = (plugin.folder.clone(), plugin.language, id.to_string());
+        plugin.testing = Some(self.work.spawn(async move {
+            let began = Instant::now();
+            let ran = tests_of_plugin::run(&folder, language).await;
+            Done::Tested { plugin: id, result: ran.map(|ran| ran.then(|| began.elapsed())) }
+        }));
+    }
+
+    /// Says what has ended. Gives whether a component was built.
+    fn take(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<bool, Error> {
+        match done {
+            Ok(Done::Built { plugin, result }) => {
+                let Some(watched) = self.plugins.get_mut(&plugin) else { return Ok(false) };
+                watched.building = None;
+                watched.problem = result.as_ref().err().map(ToString::to_string);
+                match result {
+                    Ok(time) => {
+                        // A script is only compiled.
+                        if watched.component.is_some() {
+                            output::line(format!("{plugin}: built in {}", seconds(time)))?;
+                        }
+                        self.test(&plugin);
+                        Ok(true)
+                    }
+                    Err(error) => {
+                        error.tell();
+                        output::line(format!("{plugin}: not built; what was loaded before stays"))?;
+                        Ok(false)
+                    }
+                }
+            }
+            Ok(Done::Tested { plugin, result }) => {
+                if let Some(watched) = self.plugins.get_mut(&plugin) {
+                    watched.testing = None;
+                }
+                match result {
+                    Ok(None) => {}
+                    Ok(Some(time)) => {
+                        output::line(format!("{plugin}: its tests pass, in {}", seconds(time)))?;
+                    }
+                    Err(error) => {
+                        error.tell();
+                        output::line(format!("{plugin}: its tests fail"))?;
+                    }
+                }
+                Ok(false)
+            }
+            Ok(Done::Repeated { call, result }) => {
+                output::line(format!("again: {} {}", call.tool, call.arguments))?;
+                match result {
+                    Ok(result) => content::print(&result)?,
+                    Err(error) => error.tell(),
+                }
+                Ok(false)
+            }
+            Ok(Done::Asked(..) | Done::Answered) => Ok(false),
+            // It was given up for a newer one.
+            Err(error) if error.is_cancelled() => Ok(false),
+            Err(error) => Err(Error::Host(error.to_string())),
+        }
+    }
+
+    /// Loads what has changed on disk, and makes the last call again where something has.
+    async fn load(&mut self, platform: &Platform) -> Result<(), Error> {
+        let events = platform.reload().await;
+        if events.is_empty() {
+            return Ok(());
+        }
+        // Who watches the events says what was loaded.
+        if let Some(call) = self.last_call.clone() {
+            let platform = platform.clone();
+            self.work.spawn(async move {
+                let result = platform.call(call.call()).await.map_err(Error::from);
+                Done::Repeated { call, result }
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes the calls that have waited.
+    fn answer(&mut self, platform: &Platform) {
+        for (mut asking, call) in std::mem::take(&mut self.waiting) {
+            self.last_call = Some(call.clone());
+            let notes = self.notes(platform, &call.tool);
+            let platform = platform.clone();
+            self.work.spawn(async move {
+                let called = async {
+                    let result = platform.call(call.call()).await;
+                    DevAnswer::new(notes, result.map_err(Error::from))
+                };
+                let answer = tokio::select! {
+                    answer = called => Some(answer),
+                    // The call is given up with its command.
+                    () = asking.gone() => None,
+                };
+                if let Some(answer) = answer {
+                    asking.answer(&answer).await;
+                }
+                Done::Answered
+            });
+        }
+    }
+
+    /// What the caller of a tool should know of its plugin.
+    fn notes(&self, platform: &Platform, tool: &str) -> Vec<String> {
+        let registry = platform.registry();
+        let Some((owner, _)) = registry.tool(tool) else { return Vec::new() };
+        let problem = self.plugins.get(&**owner.id()).and_then(|plugin| plugin.problem.as_ref());
+        let note =
+            |problem| format!("plugin \"{}\" is older than its source: {problem}", owner.id());
+        problem.map(note).into_iter().collect()
+    }
+}
+
+impl WatchedPlugin {
+    /// The plugin of a candidate, if its source lies in the project.
+    fn of(candidate: &Candidate, project: &Path) -> Option<Self> {
+        let folder = candidate.named_in().parent()?.canonicalize().ok()?;
+        if candidate.kind() == PluginKind::Mcp || !folder.starts_with(project) {
+            return None;
+        }
+        let component = candidate.component().map(Path::to_path_buf);
+        let language = match &component {
+            Some(_) => Language::of_component(&folder).ok()?,
+            None => Language::Rhai,
+        };
+        let source = SourceTree::read(&folder);
+        Some(Self {
+            folder,
+            component,
+            language,
+            source,
+            building: None,
+            testing: None,
+            problem: None,
+        })
+    }
+
+    /// Whether its component is not there, or older than its source.
+    fn is_outdated(&self) -> bool {
+        let Some(component) = &self.component else { return false };
+        !component.exists() || self.source.newer_than(component).is_some()
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

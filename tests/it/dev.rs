@@ -1,0 +1,184 @@
+//! `tenon dev`: plugins that are edited while they run.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::support::{Project, stderr, stdout};
+
+/// A `tenon dev` of a project.
+struct Dev {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Dev {
+    /// Starts it, and waits until its plugins are ready.
+    fn start(project: &Project, ready: usize) -> Self {
+        let mut command = project.command(&["dev"]);
+        let mut process = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        let mut dev = Self { process, lines };
+        dev.until(&format!("{ready} plugins are ready; `tenon call` calls their tools"));
+        dev
+    }
+
+    /// Waits for a line that begins so, and gives it.
+    fn until(&mut self, beginning: &str) -> String {
+        let mut before = Vec::new();
+        for line in &mut self.lines {
+            let line = line.expect("it is text");
+            if line.starts_with(beginning) {
+                return line;
+            }
+            before.push(line);
+        }
+        panic!("it ended without {beginning:?}: {before:#?}");
+    }
+
+    /// Interrupts it, and gives its exit code and what is on standard error.
+    fn end(self) -> (Option<i32>, String) {
+        let Self { process, lines } = self;
+        let number = i32::try_from(process.id()).expect("it is a process id");
+        let id = rustix::process::Pid::from_raw(number).expect("it is not zero");
+        rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is there");
+        // What it says meanwhile is read, so that it can go on.
+        let reading = std::thread::spawn(move || lines.for_each(drop));
+        let output = process.wait_with_output().expect("it ends");
+        reading.join().expect("it is read");
+        (output.status.code(), stderr(&output))
+    }
+}
+
+/// A project with a plugin that is a script, which requests state.
+fn project(script: &str) -> Project {
+    let project = Project::new("plugins.folders = [\"greeter\"]");
+    let manifest = "plugin.id = \"greeter\"
+        runtime = { kind = \"rhai\", path = \"greeter.rhai\" }
+        capabilities.state = [\"project\"]";
+    project.write("greeter/plugin.toml", manifest);
+    project.write("greeter/greeter.rhai", script);
+    project
+}
+
+/// A script that greets with a word.
+fn greeting(word: &str) -> String {
+    format!("tool(#{{ name: \"greet\", description: \"Greets\" }}, |a| \"{word}\");")
+}
+
+#[test]
+fn a_call_gets_what_was_saved_a_moment_ago() {
+    let project = project(&greeting("one"));
+    let mut dev = Dev::start(&project, 1);
+    let call = || project.tenon(&["call", "greeter__greet"]);
+    let output = call();
+    assert_eq!(stdout(&output), "one\n", "{}", stderr(&output));
+    dev.until("greeter__greet: ok, ");
+    for word in ["two", "three", "four"] {
+        project.write("greeter/greeter.rhai", greeting(word));
+        assert_eq!(stdout(&call()), format!("{word}\n"));
+    }
+    // The last call is made again by itself, and nobody has to ask.
+    project.write("greeter/greeter.rhai", greeting("five"));
+    dev.until("five");
+    assert_eq!(dev.end().0, Some(0));
+    // Without it a command loads the plugin by itself, which nobody has approved.
+    let output = call();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+}
+
+#[test]
+fn what_does_not_compile_leaves_the_former_plugin_and_says_so() {
+    let project = project(&greeting("good"));
+    let mut dev = Dev::start(&project, 1);
+    project.write("greeter/greeter.rhai", "let x = ;");
+    dev.until("greeter: not built");
+    let output = project.tenon(&["call", "greeter__greet"]);
+    assert_eq!(stdout(&output), "good\n");
+    let said = stderr(&output);
+    assert!(said.contains("plugin \"greeter\" is older than its source"), "{said}");
+    assert!(said.contains("greeter.rhai:1:9"), "{said}");
+    project.write("greeter/greeter.rhai", greeting("mended"));
+    let output = project.tenon(&["call", "greeter__greet"]);
+    assert_eq!((stdout(&output), stderr(&output)), ("mended\n".into(), String::new()));
+    dev.end();
+}
+
+#[test]
+fn errors_of_calls_are_those_of_every_command() {
+    let project = project("tool(#{ name: \"fail\", description: \"Fails\" }, |a| throw \"no\");");
+    let dev = Dev::start(&project, 1);
+    for (arguments, code, said) in [
+        (&["call", "greeter__fail"][..], 1, "no"),
+        (&["call", "greeter__fial"], 2, "hint: did you mean \"greeter__fail\"?"),
+        (&["call", "greeter__fail", "[]"], 2, "arguments"),
+    ] {
+        let output = project.tenon(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?} {}", stderr(&output));
+        let all = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(all.contains(said), "{all}");
+    }
+    let output = project.tenon(&["--json", "call", "greeter__fial"]);
+    let error = crate::support::parsed(&output);
+    assert_eq!(error["error"]["code"], "not-found");
+    dev.end();
+}
+
+#[test]
+fn a_plugin_gets_what_it_requests_as_long_as_its_author_runs_it() {
+    let script =
+        "tool(#{ name: \"count\", description: \"Counts\" }, |a| `${state.increment(\"n\", 1)}`);";
+    let project = project(script);
+    let refused = project.tenon(&["call", "greeter__count"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    let dev = Dev::start(&project, 1);
+    for count in ["1\n", "2\n"] {
+        let output = project.tenon(&["call", "greeter__count"]);
+        assert_eq!(stdout(&output), count, "{}", stderr(&output));
+    }
+    dev.end();
+    assert_eq!(project.tenon(&["call", "greeter__count"]).status.code(), Some(3));
+}
+
+#[test]
+fn a_plugin_that_is_added_is_there_and_one_that_is_removed_is_not() {
+    let project = project(&greeting("one"));
+    project.write("tenon.toml", "plugins.folders = [\"greeter\", \"other\"]");
+    let mut dev = Dev::start(&project, 1);
+    let manifest = "plugin.id = \"other\"\nruntime = { kind = \"rhai\", path = \"other.rhai\" }";
+    project.write("other/other.rhai", greeting("two"));
+    project.write("other/plugin.toml", manifest);
+    dev.until("other: loaded");
+    assert_eq!(stdout(&project.tenon(&["call", "other__greet"])), "two\n");
+    std::fs::remove_dir_all(project.path("other")).unwrap();
+    dev.until("other: unloaded");
+    dev.end();
+}
+
+#[test]
+fn one_runs_in_a_project() {
+    let project = project(&greeting("one"));
+    let dev = Dev::start(&project, 1);
+    let second = project.tenon(&["dev"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(stderr(&second).contains("another `tenon dev` runs in"), "{}", stderr(&second));
+    // One that is killed leaves its socket, and the next takes its place.
+    let mut dev = dev;
+    dev.process.kill().unwrap();
+    dev.process.wait().unwrap();
+    let dev = Dev::start(&project, 1);
+    assert_eq!(stdout(&project.tenon(&["call", "greeter__greet"])), "one\n");
+    dev.end();
+}
+
+#[test]
+fn a_folder_that_nobody_trusts_is_not_built() {
+    let project = project(&greeting("one"));
+    let output = project.command(&["dev"]).env_remove("TENON_TRUST").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("--allow-code-changes"), "{}", stderr(&output));
+}
