@@ -44,8 +44,17 @@ fn run_tests(filters: &[String]) -> Result<()> {
         programs.iter().map(String::as_str).partition(|name| COMPILING.contains(name));
     let others: Vec<&str> = ["--lib", "--bins"].into_iter().chain(named(&others)).collect();
     let compiling: Vec<&str> = named(&compiling).collect();
+    let mut compiling = vec![tests(".", &compiling, &environment, filters)];
+    if filters.is_empty() {
+        for (what, program, commands) in author_packages() {
+            match is_ci || is_installed(program) {
+                true => compiling.extend(commands),
+                false => skipped.push(format!("the tests of {what}, which need {program}")),
+            }
+        }
+    }
     let lanes = [
-        vec![tests(".", &compiling, &environment, filters)],
+        compiling,
         vec![
             tests(".", &others, &environment, filters),
             tests(".", &["--doc"], &environment, filters),
@@ -68,6 +77,27 @@ fn run_tests(filters: &[String]) -> Result<()> {
         eprintln!("skipped: {skipped}");
     }
     largest.and(lanes)
+}
+
+/// The packages for authors in other languages, the program that each needs, and the commands that test it. They build no
+/// component.
+fn author_packages() -> [(&'static str, &'static str, Vec<Command>); 2] {
+    let command = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(root());
+        command
+    };
+    let javascript = ["--prefix", "sdk/javascript", "--no-audit", "--no-fund"];
+    let npm = |verb: &str| command("npm", &[&[verb], &javascript[..]].concat());
+    let python = ["-m", "unittest", "discover", "-s", "sdk/python/tests"];
+    [
+        ("sdk/python", "python3", vec![command("python3", &python)]),
+        ("sdk/javascript", "npm", vec![npm("ci"), npm("test")]),
+    ]
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
 }
 
 /// The programs of tests but the largest, as cargo knows them: none is left out for its name.

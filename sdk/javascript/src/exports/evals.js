@@ -1,0 +1,25 @@
+/** The interface `evals`. */
+
+import { TenonError } from "../errors.js";
+import { registry } from "../registry.js";
+import { toEvaluation } from "../kinds/evaluation.js";
+import { problems, withDefaults } from "../validate.js";
+import { find, parse, serve } from "./serve.js";
+
+export const evals = {
+  async listEvals() {
+    return registry.evaluations.map(({ record }) => record());
+  },
+
+  async evaluate(strategy, subject, options, context) {
+    return serve(`evaluation ${JSON.stringify(strategy)}`, context, (call) => evaluate(find(registry.evaluations, "evaluation", strategy), subject, options, call));
+  },
+};
+
+/** Has a strategy judge a subject; both arguments are JSON. */
+export async function evaluate(entry, subject, options, context) {
+  const given = parse("options", options);
+  const found = problems(given, entry.options);
+  if (found.length > 0) throw new TenonError("invalid-input", `${entry.what}: ${found.join("; ")}`);
+  return toEvaluation(await entry.handler(parse("members of the subject", subject), withDefaults(given, entry.options), context));
+}

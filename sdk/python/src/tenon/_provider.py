@@ -1,0 +1,126 @@
+"""Language models that the plugin provides."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, TypeVar
+
+from . import _run
+from ._errors import Error, ErrorCode
+from ._failure import to_error
+from ._registry import Contribution, attach
+from ._signature import Signature
+from ._source import mistake, place
+from .content import Text
+from .models import Completion, CompletionRequest, ModelInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Model(Contribution):
+    """A function that answers requests, and the models that it answers for."""
+
+    kind = "model"
+
+    def __init__(self, function: Callable[..., Any], provider: "Provider", models: Any, name: str) -> None:
+        super().__init__(function, name)
+        self.provider, self.given = provider, models
+        self.signature = Signature(function, self.what, first=1)
+        if not self.signature.leading or self.signature.parameters.members:
+            raise mistake(
+                function,
+                f"the {self.what} has other parameters than the request",
+                f"write `def {function.__name__}(request: CompletionRequest):`",
+            )
+
+    def models(self) -> list[ModelInfo]:
+        """The models there are now."""
+        try:
+            found = _run.call(self.given) if callable(self.given) else self.given
+            return [dataclasses.replace(one, provider=self.provider.name) for one in found]
+        except Exception as exception:
+            raise to_error(exception) from exception
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        """Answers a request.
+
+        Raises:
+            Error: If it cannot.
+        """
+        try:
+            returned = self.signature.call([request], {})
+        except Exception as exception:
+            raise to_error(exception) from exception
+        if isinstance(returned, str):
+            returned = Completion([Text(returned)])
+        if not isinstance(returned, Completion):
+            file, line = place(self.function)
+            raise Error(
+                ErrorCode.FAILED,
+                f"the {self.what} returned something else than an answer: expected text or a Completion, got "
+                f"{type(returned).__name__} ({file}:{line} in {self.function.__name__})",
+            )
+        return dataclasses.replace(returned, model=returned.model or request.model)
+
+
+class Provider:
+    """A provider of language models. `tenon.provider(…)` makes one."""
+
+    def __init__(self, name: str, description: str) -> None:
+        self.name, self.description = name, description
+
+    def model(self, id: str, **about: Any) -> Callable[[F], F]:
+        """Makes a function answer the requests to one model.
+
+        It takes the `CompletionRequest` and returns text or a `Completion`.
+
+        Args:
+            id: The name by which requests choose the model.
+            about: What else `ModelInfo` says of it.
+        """
+
+        def decorate(function: F) -> F:
+            attach(function, lambda: Model(function, self, [ModelInfo(id, **about)], id))
+            return function
+
+        return decorate
+
+    def models(self, list: Callable[[], Any]) -> Callable[[F], F]:
+        """Makes a function answer the requests to models that are listed at run time.
+
+        Args:
+            list: A function that returns the `ModelInfo` of each model there is now.
+        """
+
+        def decorate(function: F) -> F:
+            attach(function, lambda: Model(function, self, list, function.__name__))
+            return function
+
+        return decorate
+
+
+def provider(name: str, description: str) -> Provider:
+    """A provider of language models, whose methods decorate what answers.
+
+    Args:
+        name: Its name, unique in the plugin.
+        description: What it is, in a sentence.
+    """
+    return Provider(name, description)
+
+
+def providers(models: list[Model]) -> list[Provider]:
+    """The providers that have models, each once."""
+    return list({one.provider.name: one.provider for one in models}.values())
+
+
+def complete(models: list[Model], request: CompletionRequest) -> Completion:
+    """Answers a request by the function that has its model.
+
+    Raises:
+        Error: With `not-found`, if no function has it.
+    """
+    for one in models:
+        if any(info.id == request.model for info in one.models()):
+            return one.complete(request)
+    raise Error(ErrorCode.NOT_FOUND, f'this plugin has no model "{request.model}"')
