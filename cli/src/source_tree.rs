@@ -86,8 +86,11 @@ fn is_source_folder(name: &str) -> bool {
 }
 
 fn is_source_file(name: &str) -> bool {
-    let is_document = name.ends_with(".md") || name.starts_with("LICENSE");
-    !name.starts_with('.') && !name.ends_with(".wasm") && !is_document && !SETTINGS.contains(&name)
+    let is_other = [".log", ".md", ".wasm"].iter().any(|end| name.ends_with(end));
+    !name.starts_with(['.', '#'])
+        && !name.starts_with("LICENSE")
+        && !is_other
+        && !SETTINGS.contains(&name)
 }
 
 /// The folders of crates that the `Cargo.toml` of a folder has as dependencies by their paths.
@@ -129,6 +132,7 @@ mod tests {
         check("Cargo.toml", true);
         check("data/words.txt", true);
         check("README.md", false);
+        check("dev.log", false);
         check("plugin.toml", false);
         check("target/release/x.rs", false);
         check("node_modules/x/index.js", false);

@@ -70,13 +70,13 @@ pub(crate) fn id(short: &str) -> String {
 }
 
 /// What a plugin of [`LIMITED`] may use of everything but what it is about: far more than it comes
-/// to.
+/// to, also on a machine that has much else to do.
 pub(crate) fn ample() -> Limits {
     Limits {
         memory: 128 << 20,
         table_elements: 50_000,
-        cpu: Duration::from_secs(20),
-        wall: Duration::from_secs(25),
+        cpu: Duration::from_secs(60),
+        wall: Duration::from_secs(75),
         transfer: 64 << 20,
         download: 8 << 20,
         output: 2 << 20,

@@ -272,7 +272,8 @@ impl Session {
             return Ok(());
         }
         // Who watches the events says what was loaded.
-        if let Some(call) = self.last_call.clone() {
+        // Where somebody has just asked for a call, that one is enough.
+        if let Some(call) = self.last_call.clone().filter(|_| self.waiting.is_empty()) {
             let platform = platform.clone();
             self.work.spawn(async move {
                 let result = platform.call(call.call()).await.map_err(Error::from);
