@@ -75,8 +75,8 @@ pub(crate) fn ample() -> Limits {
     Limits {
         memory: 128 << 20,
         table_elements: 50_000,
-        cpu: Duration::from_secs(60),
-        wall: Duration::from_secs(75),
+        cpu: Duration::from_secs(40),
+        wall: Duration::from_secs(50),
         transfer: 64 << 20,
         download: 8 << 20,
         output: 2 << 20,

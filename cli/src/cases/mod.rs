@@ -1,6 +1,6 @@
 //! The cases of a plugin: calls of it and what is expected, in TOML files beside it, which `tenon test` runs in any language.
 //!
-//! [`file`] reads them, [`run`] runs one in a host of its own, and [`check`] compares what came of it.
+//! The module `file` reads them, `run` runs each in a host of its own, and `check` compares what came of it.
 
 mod check;
 mod file;
