@@ -2,7 +2,7 @@
 
 import path from "node:path";
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+import { ALPHABET, decode } from "../src/sourcemap.js";
 
 /**
  * Makes a map small: of the author's files it keeps where lines begin, of others only which file it is.
@@ -19,7 +19,7 @@ export function compact(map, folder) {
     const kept = [];
     let last;
     for (const { column, source, line, sourceColumn } of segments) {
-      const index = source === undefined ? -1 : order.get(map.sources[source]);
+      const index = source < 0 ? -1 : order.get(map.sources[source]);
       const isOwn = index >= 0 && index < own.length;
       const next = { column, source: index, line: isOwn ? line : 0, sourceColumn: isOwn ? sourceColumn : 0 };
       if (last && last.source === next.source && last.line === next.line) continue;
@@ -36,22 +36,6 @@ function shortened(source, folder) {
   const at = source.lastIndexOf("node_modules/");
   if (at >= 0) return source.slice(at + "node_modules/".length);
   return source.startsWith("../") ? path.basename(path.resolve(folder, source)) : source;
-}
-
-function decode(mappings) {
-  let [source, line, sourceColumn] = [0, 0, 0];
-  return mappings.split(";").map((text) => {
-    let column = 0;
-    return text.split(",").filter(Boolean).map((segment) => {
-      const numbers = fromVlq(segment);
-      column += numbers[0];
-      if (numbers.length < 4) return { column };
-      source += numbers[1];
-      line += numbers[2];
-      sourceColumn += numbers[3];
-      return { column, source, line, sourceColumn };
-    });
-  });
 }
 
 function encode(lines) {
@@ -72,20 +56,6 @@ function encode(lines) {
         .join(",");
     })
     .join(";");
-}
-
-function fromVlq(text) {
-  const numbers = [];
-  let [value, shift] = [0, 0];
-  for (const letter of text) {
-    const digit = ALPHABET.indexOf(letter);
-    value |= (digit & 31) << shift;
-    shift += 5;
-    if (digit & 32) continue;
-    numbers.push(value & 1 ? -(value >> 1) : value >> 1);
-    [value, shift] = [0, 0];
-  }
-  return numbers;
 }
 
 function toVlq(number) {

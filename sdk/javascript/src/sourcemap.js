@@ -1,6 +1,7 @@
 /** Where the lines of the bundle come from: the author's files. */
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** The digits of numbers in source maps: Base64. */
+export const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 let decoded;
 
@@ -13,7 +14,7 @@ let decoded;
 export function original(line, column) {
   const map = globalThis.__tenonSourceMap;
   if (!map) return undefined;
-  decoded ??= decode(map);
+  decoded ??= decode(map.mappings);
   const segments = decoded[line - 1] ?? [];
   let found;
   for (const segment of segments) {
@@ -23,22 +24,25 @@ export function original(line, column) {
   if (!found || found.source < 0) return undefined;
   const file = map.sources[found.source];
   const isAuthors = found.source < map.authors;
-  return isAuthors ? { file, line: found.sourceLine + 1, column: found.sourceColumn + 1, isAuthors } : { file, isAuthors };
+  return isAuthors ? { file, line: found.line + 1, column: found.sourceColumn + 1, isAuthors } : { file, isAuthors };
 }
 
-/** The mappings of a source map (version 3), by lines. */
-function decode({ mappings }) {
-  let [source, sourceLine, sourceColumn] = [0, 0, 0];
-  return mappings.split(";").map((line) => {
+/**
+ * The mappings of a source map (version 3), by lines of what was generated. A segment that comes from no source has the
+ * source -1, and no line of it.
+ */
+export function decode(mappings) {
+  let [source, line, sourceColumn] = [0, 0, 0];
+  return mappings.split(";").map((text) => {
     let column = 0;
-    return line.split(",").filter(Boolean).map((text) => {
-      const numbers = vlq(text);
+    return text.split(",").filter(Boolean).map((segment) => {
+      const numbers = vlq(segment);
       column += numbers[0];
       if (numbers.length < 4) return { column, source: -1 };
       source += numbers[1];
-      sourceLine += numbers[2];
+      line += numbers[2];
       sourceColumn += numbers[3];
-      return { column, source, sourceLine, sourceColumn };
+      return { column, source, line, sourceColumn };
     });
   });
 }
