@@ -12,6 +12,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use tenon_host::services::{Connector, Resolver, Stream};
+use tenon_host::types::text::fits;
 
 /// What a test answers to HTTP requests of its plugin.
 ///
@@ -98,14 +99,6 @@ impl HttpAnswer {
         }
         response.body(Full::new(self.body.clone().into()))
     }
-}
-
-/// Whether a text fits a pattern, in which `*` stands for any text.
-fn fits(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(text) = text.strip_prefix(head) else { return false };
-    let mut ends = text.char_indices().map(|(end, _)| end).chain([text.len()]);
-    ends.any(|end| fits(rest, &text[end..]))
 }
 
 /// The network of one test.
