@@ -62,6 +62,7 @@ mod running_plugin;
 mod state;
 
 use async_trait::async_trait;
+use memchr::memmem;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -87,6 +88,9 @@ pub use tenon_host as host;
 
 /// The id of the plugin in its host.
 const ID: &str = "tested";
+
+/// Its component, in its folder.
+const COMPONENT: &str = "plugin.wasm";
 
 /// A plugin, and what the host of a test gives it.
 pub struct Harness {
@@ -116,6 +120,11 @@ enum PluginSource {
         command: String,
         arguments: Vec<String>,
     },
+}
+
+/// Whether a component has line tables, so that backtraces have lines. Their section has this name.
+fn has_lines(component: &Path) -> bool {
+    fs::read(component).is_ok_and(|wasm| memmem::find(&wasm, b".debug_line").is_some())
 }
 
 /// Why a plugin was not started.
@@ -373,9 +382,11 @@ impl Harness {
         if let Some(home) = &host_environment.home {
             self.write_files(home)?;
         }
+        let traces_lines = has_lines(&folder.path().join("own").join(ID).join(COMPONENT));
         let state = self.state.unwrap_or_default();
         let asked = self.client.asked.clone();
         let builder = Platform::builder()
+            .backtraces(traces_lines)
             .host_environment(host_environment)
             .config(config)
             .approver(GrantAll)
@@ -456,8 +467,8 @@ impl Harness {
             let own = folder.join("own").join(ID);
             let unusable = |problem| StartError::File { path: path.clone(), problem };
             fs::create_dir_all(&own).map_err(unusable)?;
-            let name = format!("plugin.{}", if kind == "wasm" { "wasm" } else { "rhai" });
-            fs::copy(&path, own.join(&name)).map_err(unusable)?;
+            let name = if kind == "wasm" { COMPONENT } else { "plugin.rhai" };
+            fs::copy(&path, own.join(name)).map_err(unusable)?;
             let runtime = table_of(&mut manifest, "runtime");
             runtime.insert("kind".into(), kind.into());
             runtime.insert("path".into(), name.into());

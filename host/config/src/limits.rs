@@ -185,22 +185,22 @@ pub const TICK: Duration = Duration::from_millis(10);
 #[non_exhaustive]
 pub enum LimitExceeded {
     /// [`Limits::memory`]
-    #[error("memory limit of {} MiB", .0 >> 20)]
+    #[error("memory limit of {} MiB (`limits.memory_mib`)", .0 >> 20)]
     Memory(usize),
     /// [`Limits::table_elements`]
-    #[error("limit of {0} table elements")]
+    #[error("limit of {0} table elements (`limits.table_elements`)")]
     Table(usize),
     /// [`Limits::cpu`]
-    #[error("CPU limit of {0:?}")]
+    #[error("CPU limit of {0:?} (`limits.cpu`)")]
     Cpu(Duration),
     /// [`Limits::transfer`]
-    #[error("limit of {} MiB for one transfer to the host", .0 >> 20)]
+    #[error("limit of {} MiB for one transfer to the host (`limits.transfer_mib`)", .0 >> 20)]
     Transfer(usize),
     /// [`Limits::host_calls`]
-    #[error("limit of {0} calls of the host")]
+    #[error("limit of {0} calls of the host (`limits.host_calls`)")]
     HostCalls(u64),
     /// The call depth, or the stack.
-    #[error("limit of call depth")]
+    #[error("limit of call depth, as when functions call each other without an end")]
     Depth,
     /// The size of one value in a script.
     #[error("limit of value size")]

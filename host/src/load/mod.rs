@@ -42,7 +42,8 @@ use crate::runtime::wasm::{
     check_exports, find_exports, link_older,
 };
 use crate::runtime::{
-    Allocation, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads, UseToken,
+    Allocation, EngineOptions, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads,
+    UseToken,
 };
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
@@ -136,7 +137,7 @@ struct LinkedComponent {
 
 impl Loader {
     pub(crate) fn new(
-        allocation: Allocation,
+        options: impl Into<EngineOptions>,
         host_environment: &HostEnvironment,
         news: PluginNotifications,
         host_services: Arc<HostServices>,
@@ -146,7 +147,7 @@ impl Loader {
             let keys = host_environment.state.as_ref().unwrap_or(cache);
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
-        let wasm = Arc::new(WasmRuntime::new(allocation, cache)?);
+        let wasm = Arc::new(WasmRuntime::new(options, cache)?);
         let plugins = capability::linker(
             &wasm.engine,
             ComponentRole::Plugin(&Grants::default()),

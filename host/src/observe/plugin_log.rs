@@ -55,6 +55,12 @@ impl RateLimiter {
         bucket.left -= 1.0;
         Some(std::mem::take(&mut bucket.dropped))
     }
+
+    /// How many were dropped of which nobody was told.
+    fn untold(&mut self) -> u64 {
+        let bucket = self.bucket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut bucket.dropped)
+    }
 }
 
 /// A plugin's voice, whatever it speaks through: one allowance for all of its logs, and no secret gets out,
@@ -78,8 +84,9 @@ impl PluginLog {
     }
 
     /// The same among other plugins.
-    pub(crate) fn among(self, shared: Arc<KnownSecrets>) -> Self {
-        Self { shared, ..self }
+    pub(crate) fn among(mut self, shared: Arc<KnownSecrets>) -> Self {
+        self.shared = shared;
+        self
     }
 
     /// Writes a message in one line, if anybody would see it and the allowance lasts. Gives whether
@@ -115,9 +122,7 @@ impl PluginLog {
         }
         let plugin = &*self.plugin;
         let Some(dropped) = self.limiter.take(Instant::now()) else { return false };
-        if dropped > 0 {
-            tracing::warn!(plugin, dropped, "messages were dropped: the plugin writes too many");
-        }
+        tell_dropped(plugin, dropped);
         let message = self.logged.next(&self.redactor(), message);
         let message = one_line(cut(&message, MAX_MESSAGE_BYTES));
         let masked = |(key, value): &'_ (String, String)| {
@@ -193,6 +198,23 @@ impl SplitTexts {
     }
 }
 
+/// The last messages may have been dropped as well.
+impl Drop for PluginLog {
+    fn drop(&mut self) {
+        tell_dropped(&self.plugin, self.limiter.untold());
+    }
+}
+
+fn tell_dropped(plugin: &str, dropped: u64) {
+    if dropped > 0 {
+        tracing::warn!(
+            plugin,
+            dropped,
+            "messages were dropped: the plugin writes more than `limits.log_rate` allows"
+        );
+    }
+}
+
 impl fmt::Debug for PluginLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Voice of {}", self.plugin)
@@ -223,7 +245,7 @@ mod tests {
 
     fn logged(write: impl FnOnce(&PluginLog)) -> String {
         let log = PluginLog::new("p".into(), Default::default(), 1);
-        tenon_config::logged::logged(|| write(&log))
+        tenon_config::logged::logged(move || write(&log))
     }
 
     #[test]
@@ -297,5 +319,12 @@ mod tests {
         let written = (0..507).filter(|_| limiter.take(now).is_some()).count();
         assert_eq!(written, 500);
         assert_eq!(limiter.take(now + Duration::from_secs(1)), Some(7));
+    }
+
+    #[test]
+    fn the_last_messages_that_were_dropped_are_told_as_well() {
+        let said = logged(|log| (0..8).for_each(|_| drop(log.write(LogLevel::Error, "x", &[]))));
+        assert_eq!(said.matches("ERROR").count(), 5, "{said}");
+        assert!(said.contains("dropped=3"), "{said}");
     }
 }

@@ -41,7 +41,7 @@ use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
 use crate::register::{RegisteredPlugin, learn, register, register_as};
 use crate::runtime::schema;
-use crate::runtime::{Allocation, EngineError, Plugin};
+use crate::runtime::{Allocation, EngineError, EngineOptions, Plugin};
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,7 @@ pub struct Builder {
     sources: Sources,
     discovery: Option<Discovery>,
     allocation: Allocation,
+    traces_lines: bool,
     builtins: Vec<(String, Arc<dyn Plugin>)>,
     services: Services,
     lazy: bool,
@@ -79,6 +80,7 @@ impl Builder {
             sources: Sources { host_environment, ..Sources::default() },
             discovery: None,
             allocation: Allocation::OnDemand,
+            traces_lines: false,
             builtins: Vec::new(),
             services: Services::default(),
             lazy: true,
@@ -168,6 +170,14 @@ impl Builder {
     /// Sets how instances get their memory. The default is on demand.
     pub fn allocation(mut self, allocation: Allocation) -> Self {
         self.allocation = allocation;
+        self
+    }
+
+    /// Writes to the log of a component that fails where it was, with lines of its source: of one that was built with line
+    /// tables, as by `tenon build --debug`. Compiled code is larger and takes longer to compile, so this is for those who
+    /// write plugins. The default is not to.
+    pub fn backtraces(mut self, traces_lines: bool) -> Self {
+        self.traces_lines = traces_lines;
         self
     }
 
@@ -275,6 +285,7 @@ impl Builder {
             mut sources,
             discovery,
             allocation,
+            traces_lines,
             builtins,
             mut services,
             state,
@@ -324,7 +335,7 @@ impl Builder {
         let plugin_state = services.state.clone();
         let host_services = Arc::new(HostServices::new(services));
         let loader = Loader::new(
-            allocation,
+            EngineOptions { allocation, traces_lines },
             &sources.host_environment,
             news.clone(),
             host_services.clone(),
@@ -584,8 +595,13 @@ impl PluginFactory {
         let mut admitted = admit(candidate, &rules).map_err(NotLoaded::Refused)?;
         let (id, names) = admitted.secrets();
         for name in names {
-            if let Some(secret) = self.secrets.secret(&id, &name).await {
-                admitted.give(name, secret);
+            match self.secrets.secret(&id, &name).await {
+                Some(secret) => admitted.give(name, secret),
+                None => {
+                    if let Some(remedy) = self.secrets.remedy(&name) {
+                        tracing::warn!("plugin \"{id}\": the secret {name} is not set; {remedy}");
+                    }
+                }
             }
         }
         let place = self.places.acquire().await;

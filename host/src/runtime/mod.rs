@@ -32,6 +32,7 @@ pub(crate) use handle::PluginHandle;
 pub(crate) use rhai::{RhaiPlugin, ScriptConfig, Threads};
 pub use rhai::{ScriptLoadError, check_script};
 pub(crate) use supervised_bridge::SupervisedBridge;
+pub(crate) use wasm::EngineOptions;
 pub use wasm::stream::CompletionStream;
 pub(crate) use wasm::stream::StreamedCall;
 pub use wasm::{Allocation, EngineError, speaks};

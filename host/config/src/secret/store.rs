@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use std::io;
+use std::path::PathBuf;
 
 use super::Secret;
 use super::names::upper_snake;
@@ -15,6 +16,13 @@ pub trait SecretStore: Send + Sync + 'static {
     /// granted name. The default returns `None`.
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         let _ = (plugin, name);
+        None
+    }
+
+    /// Returns what the user does to set a secret, as a sentence without a full stop. It is logged where a plugin is granted
+    /// a secret that is not set. The default returns `None`.
+    fn remedy(&self, name: &str) -> Option<String> {
+        let _ = name;
         None
     }
 }
@@ -37,16 +45,19 @@ impl LocalSecretStore {
         Self { host_environment }
     }
 
+    /// The file of a secret; nothing where there is no folder for it, or the name is none of a file's.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let folder = self.host_environment.configuration.as_ref()?.join("secrets");
+        name.chars().all(is_name).then(|| folder.join(name))
+    }
+
     fn find(&self, name: &str) -> Option<Secret> {
         let variable = self.host_environment.variable(&secret_variable(name));
         if let Some(value) = variable.filter(|value| !value.is_empty()) {
             return Some(Secret::new(value));
         }
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if !name.chars().all(is_name) {
-            return None;
-        }
-        let file = self.host_environment.configuration.as_ref()?.join("secrets").join(name);
+        let file = self.file(name)?;
         match files::read_private(&file) {
             Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
             Err(error) => {
@@ -63,6 +74,16 @@ impl LocalSecretStore {
 impl SecretStore for LocalSecretStore {
     async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
         self.find(name)
+    }
+
+    fn remedy(&self, name: &str) -> Option<String> {
+        let variable = secret_variable(name);
+        Some(match self.file(name) {
+            Some(file) => {
+                format!("set the variable {variable}, or write it to {}", file.display())
+            }
+            None => format!("set the variable {variable}"),
+        })
     }
 }
 
@@ -104,6 +125,11 @@ mod tests {
         let given = secrets.secret("p", "private").now_or_never().flatten();
         assert_eq!(given.as_ref().map(Secret::reveal), Some("of private"));
         check("../secrets/private", None);
+        let remedy = secrets.remedy("weather-key").unwrap();
+        let file = folder.path().join("secrets/weather-key");
+        let expected = format!("set the variable WEATHER_KEY, or write it to {}", file.display());
+        assert_eq!(remedy, expected);
+        assert_eq!(secrets.remedy("../x").unwrap(), "set the variable ___X");
         assert_eq!(format!("{:?}", Secret::new("x")), "Secret");
     }
 }

@@ -6,7 +6,9 @@ use tenon_config::diagnostic::chain;
 use tenon_config::files::Digest;
 use tenon_config::limits::TICK;
 use wasmtime::component::Component;
-use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{
+    Enabled, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails,
+};
 
 use super::cache::{Cache, CachePlace};
 use super::shape;
@@ -23,6 +25,21 @@ pub enum Allocation {
         /// The core instances at a time, over all plugins.
         instances: u32,
     },
+}
+
+/// How an engine is set up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EngineOptions {
+    pub(crate) allocation: Allocation,
+    /// Whether the backtraces of guests have lines, as far as components say them. Compiled code is larger then, and takes
+    /// longer to compile.
+    pub(crate) traces_lines: bool,
+}
+
+impl From<Allocation> for EngineOptions {
+    fn from(allocation: Allocation) -> Self {
+        Self { allocation, traces_lines: false }
+    }
 }
 
 /// Why there is no engine.
@@ -61,10 +78,11 @@ const MAX_POOLED_MEMORY_BYTES: usize = 256 << 20;
 impl WasmRuntime {
     /// Sets up an engine whose compiled components are kept in `cache`, where there is one.
     pub(crate) fn new(
-        allocation: Allocation,
+        options: impl Into<EngineOptions>,
         cache: Option<CachePlace>,
     ) -> Result<Self, EngineError> {
-        let engine = wasmtime::Engine::new(&configuration(allocation))
+        let options = options.into();
+        let engine = wasmtime::Engine::new(&configuration(options))
             .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         let cache = cache.and_then(|place| {
             Cache::open(place, &engine)
@@ -74,7 +92,7 @@ impl WasmRuntime {
                 .ok()
         });
         tick(&engine);
-        Ok(Self { engine, allocation, cache })
+        Ok(Self { engine, allocation: options.allocation, cache })
     }
 
     /// Compiles a component, or finds it compiled.
@@ -95,14 +113,20 @@ impl WasmRuntime {
     }
 }
 
-fn configuration(allocation: Allocation) -> wasmtime::Config {
+fn configuration(options: EngineOptions) -> wasmtime::Config {
+    let EngineOptions { allocation, traces_lines } = options;
     let mut config = wasmtime::Config::new();
     config.epoch_interruption(true);
     config.wasm_component_model_async(true);
     // No toolchain of guests needs it, and it takes bounds that everything else relies on.
     config.wasm_memory64(false);
-    // A guest's own debug information would only slow its compilation down.
-    config.generate_address_map(false);
+    // Without a reader, a guest's debug information would only slow its compilation down. No variable decides this:
+    // what is compiled is kept for other processes.
+    config.generate_address_map(traces_lines);
+    config.wasm_backtrace_details(match traces_lines {
+        true => WasmBacktraceDetails::Enable,
+        false => WasmBacktraceDetails::Disable,
+    });
     if let Allocation::Pool { instances } = allocation {
         let mut pool = PoolingAllocationConfig::new();
         pool.total_core_instances(instances)

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use tenon_config::limits::{LimitExceeded, Limits};
+use tenon_types::LogLevel;
 use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::{Exports, NotExported};
-use super::{AttributedJob, GuestHandle, Indices, Job};
+use super::{AttributedJob, GuestHandle, Indices, Job, backtrace};
 use crate::call::Failure;
 use crate::capability::state::UsageRecorder;
 use crate::capability::{HostState, InstanceConfig};
@@ -67,6 +68,7 @@ pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Host(format!("the pool of instances is used up: {full}"));
     }
+    log_backtrace(error, state);
     let limits: &Limits = &state.setting.limits;
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => return Failure::LimitExceeded(LimitExceeded::Depth),
@@ -87,6 +89,16 @@ pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     match state.console.tail() {
         last_words if last_words.is_empty() => Failure::Trapped(root),
         last_words => Failure::Trapped(format!("{root}; last output: {last_words}")),
+    }
+}
+
+/// Writes to the plugin's log where it failed.
+fn log_backtrace(error: &wasmtime::Error, state: &HostState) {
+    let log = &state.setting.context.log;
+    for (depth, line) in backtrace::lines(error).iter().enumerate() {
+        let line =
+            if depth == 0 { format!("failed in {line}") } else { format!("  called by {line}") };
+        log.write(LogLevel::Error, &line, &[]);
     }
 }
 

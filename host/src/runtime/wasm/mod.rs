@@ -5,6 +5,7 @@
 //! store that has trapped, timed out or lost its caller is thrown away.
 
 mod abi;
+mod backtrace;
 mod cache;
 mod engine;
 mod instance;
@@ -30,7 +31,7 @@ use abi::{Answer, Exports, Interface};
 pub(crate) use abi::{ExportError, Indices, check as check_exports, find_exports, link_older};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
-pub(crate) use engine::{CompileError, WasmRuntime};
+pub(crate) use engine::{CompileError, EngineOptions, WasmRuntime};
 
 use super::{CompletionStream, Plugin};
 use crate::call::{CurrentCall, Failure, within};
