@@ -5,13 +5,13 @@ use rhai::module_resolvers::DummyModuleResolver;
 use rhai::serde::to_dynamic;
 use rhai::{
     AST, Array, Blob, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
-    OptimizationLevel, ParseError, Position, Token,
+    OptimizationLevel, ParseError, Position, Scope, Token,
 };
 use serde_json::{Number, Value, json};
-use std::cell::Cell;
-use std::collections::HashSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tenon_config::limits::Limits;
 use tenon_types::{
@@ -154,10 +154,11 @@ impl Drop for AbandonGuard {
 pub(super) fn engine(
     setting: &ScriptConfig,
     definitions: &Arc<Mutex<Definitions>>,
+    constants: &Arc<ScriptConstants>,
 ) -> rhai::Engine {
     let ScriptConfig { limits, settings, log, granted, .. } = setting;
-    let mut engine = rhai::Engine::new();
-    set_limits(&mut engine, limits);
+    let mut engine = parser(limits);
+    look_up_variables(&mut engine, constants.clone());
     add_bounded(&mut engine);
     add_log(&mut engine, log);
     add_config(&mut engine, settings);
@@ -177,12 +178,70 @@ pub(super) fn engine(
 pub(super) fn parser(limits: &Limits) -> rhai::Engine {
     let mut engine = rhai::Engine::new();
     set_limits(&mut engine, limits);
+    // A name that is written wrongly is found before anything relies on it.
+    engine.set_strict_variables(true);
     engine
+}
+
+/// The constants at the top of a script, by their names. Functions see them; the engine itself would show them only under
+/// `global`.
+#[derive(Default)]
+pub(super) struct ScriptConstants(OnceLock<HashMap<ImmutableString, Dynamic>>);
+
+impl ScriptConstants {
+    /// Keeps the constants of a scope in which the top of the script has run. They share nothing with what its functions
+    /// hold.
+    ///
+    /// # Errors
+    ///
+    /// Where they hold too much.
+    pub(super) fn keep(&self, scope: &Scope<'_>, held: &mut usize) -> Result<(), String> {
+        let constants = scope.iter().filter(|(_, is_constant, _)| *is_constant);
+        let constants: Result<_, String> = constants
+            .map(|(name, _, value)| Ok((name.into(), detach(&value, MAX_VALUE_DEPTH, held)?)))
+            .collect();
+        // It is set once, when the script is loaded.
+        let _ = self.0.set(constants?);
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Option<Dynamic> {
+        self.0.get()?.get(name).cloned()
+    }
 }
 
 thread_local! {
     /// When the compilation on this thread has had its time.
     static COMPILED_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The constants at the top of the script that is compiled on this thread.
+    static FOUND_CONSTANTS: RefCell<FoundConstants> = const { RefCell::new(FoundConstants::new()) };
+}
+
+/// Names of constants at the top of a script, as its tokens come.
+struct FoundConstants {
+    names: Vec<String>,
+    /// How many braces are open.
+    depth: usize,
+    /// Whether the name of a constant comes next.
+    is_next: bool,
+}
+
+impl FoundConstants {
+    const fn new() -> Self {
+        Self { names: Vec::new(), depth: 0, is_next: false }
+    }
+
+    fn take(&mut self, token: &Token) {
+        match token {
+            Token::LeftBrace | Token::MapStart => self.depth += 1,
+            Token::RightBrace => self.depth = self.depth.saturating_sub(1),
+            Token::Identifier(name) if self.is_next && self.depth == 0 => {
+                self.names.push(name.to_string());
+            }
+            _ => {}
+        }
+        self.is_next = matches!(token, Token::Const);
+    }
 }
 
 /// Compiles a script, which has as much time for that as a call: cases of a `switch` and members of a
@@ -193,13 +252,25 @@ pub(super) fn compile(
     limits: &Limits,
 ) -> Result<AST, ParseError> {
     COMPILED_UNTIL.set(Instant::now().checked_add(limits.cpu));
-    let compiled = engine.compile(script);
+    // Functions may use constants that stand below them, so their names have to be known before.
+    FOUND_CONSTANTS.replace(FoundConstants::new());
+    let mut lenient = parser(limits);
+    lenient.set_strict_variables(false);
+    let compiled = lenient.compile(script).and_then(|_| {
+        let mut known = Scope::new();
+        known.push_constant(state::NAME, ());
+        for name in FOUND_CONSTANTS.replace(FoundConstants::new()).names {
+            known.push_constant(name, ());
+        }
+        engine.compile_with_scope(&known, script)
+    });
     COMPILED_UNTIL.set(None);
     compiled
 }
 
 /// The token that comes next, or one that ends the compilation.
 fn next_token(token: Token) -> Token {
+    FOUND_CONSTANTS.with_borrow_mut(|found| found.take(&token));
     match COMPILED_UNTIL.get() {
         Some(until) if Instant::now() > until => {
             let problem = "it takes too long to compile; make it shorter".to_string();
@@ -230,27 +301,34 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
             let looked_at = operations % CHECK_EVERY == 0;
             looked_at.then(running::ended).flatten().map(Dynamic::from)
         });
-    #[expect(deprecated, reason = "the callbacks are marked as ones that may change")]
-    engine
-        .on_var(|name, _, context| look_up(name, &context))
-        .on_parse_token(|token, _, _| next_token(token));
+    #[expect(deprecated, reason = "the callback is marked as one that may change")]
+    engine.on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
     engine.register_fn("sleep", |_: i64| no_sleep());
     engine.register_fn("sleep", |_: f64| no_sleep());
 }
 
-/// Counts the use of a captured variable, and knows the one that is the host's.
+fn look_up_variables(engine: &mut rhai::Engine, constants: Arc<ScriptConstants>) {
+    #[expect(deprecated, reason = "the callback is marked as one that may change")]
+    engine.on_var(move |name, _, context| look_up(name, &context, &constants));
+}
+
+/// Counts the use of a captured variable, and knows those that are the host's or constants of the script.
 fn look_up(
     name: &str,
     context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+    constants: &ScriptConstants,
 ) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
     let nests = |value: &Dynamic| {
         value.is_shared() && !value.is_string() && !value.is_int() && !value.is_bool()
     };
     let variable = context.scope().get(name);
-    if variable.is_none() && name == state::NAME {
+    if variable.is_none() {
         // Functions do not see the variables of the script, so it is none.
-        return Ok(Some(Dynamic::from(ScriptState::default())));
+        return Ok(match name {
+            state::NAME => Some(Dynamic::from(ScriptState::default())),
+            name => constants.get(name),
+        });
     }
     let Some(captured) = variable.filter(|value| nests(value)) else { return Ok(None) };
     running::count_captured(|seen| weigh(captured, seen, MAX_VALUE_DEPTH)).map(|()| None)

@@ -62,7 +62,8 @@ use crate::capability::notify::PluginNews;
 use crate::observe::PluginLog;
 use contributions::{Completer, ScriptPrompt, ScriptResource};
 use engine::{
-    AbandonGuard, Decision, Definitions, ScriptEval, ScriptTool, Settings, engine, to_json,
+    AbandonGuard, Decision, Definitions, ScriptConstants, ScriptEval, ScriptTool, Settings, engine,
+    to_json,
 };
 use error::{ScriptSource, thrown};
 use running::HostAccess;
@@ -187,14 +188,20 @@ impl Script {
     fn compile(setting: ScriptConfig, text: ScriptSource) -> Result<Self, ScriptLoadError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let limits = &setting.limits;
-        let engine = engine(&setting, &definitions);
+        let constants = Arc::new(ScriptConstants::default());
+        let engine = engine(&setting, &definitions, &constants);
         let ast = engine::compile(&engine, &text.lines, limits)
             .map_err(|error| text.parse_error(&error))?;
-        let (ran, _) = running::within(limits, Arc::default(), None, || engine.run_ast(&ast));
+        let mut scope = Scope::new();
+        let (ran, _) = running::within(limits, Arc::default(), None, || {
+            engine.run_ast_with_scope(&mut scope, &ast)
+        });
         ran.map_err(|error| text.load_error(&error, limits))?;
 
         let closed = Definitions { closed: true, ..Definitions::default() };
         let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = constants.keep(&scope, &mut defined.held);
+        kept.map_err(|problem| text.refusal(&problem))?;
         let Definitions { tools, evals, hooks: closures, resources, prompts, .. } =
             std::mem::replace(&mut *defined, closed);
         drop(defined);
@@ -724,6 +731,53 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_no_part_of_a_script() {
         assert!(compile("\u{feff}fn BeforePlan(context) {}").is_ok());
+    }
+
+    #[test]
+    fn a_variable_that_is_not_there_is_found_when_the_script_is_loaded() {
+        let check = |text: &str, expected: Option<&str>| {
+            let problem = compile(text).err().map(|error| error.to_string());
+            let said = problem.as_deref().unwrap_or_default();
+            assert_eq!(problem.is_some(), expected.is_some(), "{text}: {said}");
+            assert!(said.contains(expected.unwrap_or_default()), "{text}: {said}");
+        };
+        check("fn BeforePlan(context) { if contex.goal == 1 { veto(\"no\") } }", Some("contex"));
+        check(
+            "fn BeforePlan(context) {\n  limit\n}",
+            Some("test.rhai:2:3: Undefined variable: limit"),
+        );
+        check("hook(\"before-plan\", |context| contexts.goal);", Some("contexts"));
+        check("let limit = 3; fn BeforePlan(context) { limit }", Some("limit"));
+        check("let limit = 3; hook(\"before-plan\", |context| limit);", None);
+        check("const LIMIT = 3; fn BeforePlan(context) { LIMIT }", None);
+        check("fn BeforePlan(context) { LIMIT } const LIMIT = 3;", None);
+        check("if true { const LIMIT = 3; } fn BeforePlan(context) { LIMIT }", Some("LIMIT"));
+        check("let text = `a ${1 + 1} const X = 2`; fn BeforePlan(context) { X }", Some("X"));
+        check("fn BeforePlan(context) { state.get(\"x\") }", None);
+    }
+
+    #[tokio::test]
+    async fn functions_see_the_constants_of_the_script() {
+        let check = async |text: &str, expected: HookDecision| {
+            let outcome = fire(text, json!({ "a": 1 })).await;
+            assert_eq!(outcome.expect("the hook answers"), expected, "{text}");
+        };
+        let literal = "const WHY = \"no\"; fn BeforePlan(context) { veto(WHY) }";
+        check(literal, HookDecision::Veto("no".into())).await;
+        let computed = "const WHY = [\"n\", \"o\"].reduce(|all, c| all + c, \"\"); fn BeforePlan(context) { helper() } fn helper() { veto(WHY) }";
+        check(computed, HookDecision::Veto("no".into())).await;
+        // What a call does to one is not there for the next.
+        let script = compile(
+            "const SEEN = []; fn BeforePlan(context) { let all = SEEN; all.push(1); if all.len() > 1 { veto(\"kept\") } }",
+        )
+        .expect("the script compiles");
+        for _ in 0..2 {
+            let event =
+                HookEvent { point: HookPoint::BeforePlan, context: "{}".into(), call: context() };
+            assert_eq!(script.handle(event).await.expect("it answers"), HookDecision::Continue);
+        }
+        let parameter = "const A = 1; fn BeforePlan(A) { if A.a != 1 { veto(\"no\") } }";
+        check(parameter, HookDecision::Continue).await;
     }
 
     #[tokio::test]
