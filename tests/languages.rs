@@ -30,7 +30,7 @@ use tenon_host::Platform;
 
 use everything::manifest;
 use support::{Project, stderr, stdout};
-use templates::{empty, run, try_out};
+use templates::{ROOT, empty, run, try_out};
 use tenon_tests::installed;
 
 /// A plugin in another language, by the way to make a component of it.
@@ -274,44 +274,78 @@ async fn with_everything(component: PathBuf) -> Project {
     project
 }
 
-/// What makes a component of what `tenon new` makes, and the command that runs its tests.
+/// A language whose packages are made by `tenon new`, and the commands that test these.
 struct Template {
     language: &'static str,
-    /// What says where its compiler is.
+    /// What says where what they need is.
     group: &'static str,
-    compiler: &'static str,
-    tests: &'static [&'static str],
+    /// Gives a package what it needs, from where that is. Returns variables for its commands.
+    install: fn(&Path, &Path) -> std::io::Result<Vec<(&'static str, String)>>,
+    tests: &'static [&'static [&'static str]],
 }
 
-const TEMPLATES: [Template; 2] = [
+const JAVASCRIPT_SDK: &str = "TENON_JAVASCRIPT_SDK";
+
+const TEMPLATES: [Template; 3] = [
     Template {
         language: "python",
         group: PIP,
-        compiler: "python/bin/componentize-py",
-        tests: &["python3", "-m", "unittest"],
+        install: install_python,
+        tests: &[&["python3", "-m", "unittest"]],
     },
     Template {
         language: "javascript",
-        group: NPM,
-        compiler: "node_modules/.bin/componentize-qjs",
-        tests: &["node", "--test"],
+        group: JAVASCRIPT_SDK,
+        install: install_javascript,
+        tests: &[&["npm", "test"]],
+    },
+    Template {
+        language: "typescript",
+        group: JAVASCRIPT_SDK,
+        install: install_javascript,
+        tests: &[&["npm", "run", "typecheck"], &["npm", "test"]],
     },
 ];
 
+fn install_python(tools: &Path, _: &Path) -> std::io::Result<Vec<(&'static str, String)>> {
+    let programs = tools.join("python/bin");
+    let path = std::env::var("PATH").unwrap_or_default();
+    Ok(vec![
+        ("PATH", format!("{}:{path}", programs.display())),
+        ("PYTHONPATH", format!("{ROOT}/sdk/python/src")),
+    ])
+}
+
+/// Links what npm would install.
+fn install_javascript(sdk: &Path, folder: &Path) -> std::io::Result<Vec<(&'static str, String)>> {
+    use std::os::unix::fs::symlink;
+    let (modules, of_sdk) = (folder.join("node_modules"), sdk.join("node_modules"));
+    fs::create_dir_all(modules.join("@tenon"))?;
+    fs::create_dir_all(modules.join(".bin"))?;
+    symlink(sdk, modules.join("@tenon/sdk"))?;
+    for name in ["@types", "typescript", ".bin/tsc"] {
+        symlink(of_sdk.join(name), modules.join(name))?;
+    }
+    symlink(sdk.join("build/main.js"), modules.join(".bin/tenon-build-javascript"))?;
+    Ok(Vec::new())
+}
+
 /// Makes a plugin of a world, runs its tests, builds it and tries it.
 fn make(template: &Template, tools: &Path, world: &str) {
-    let Template { language, compiler, tests, .. } = template;
+    let Template { language, install, tests, .. } = template;
     let project = empty();
     let name = format!("{language}-{world}");
     run(&project, &project.path(""), &["new", &name, "--lang", language, "--world", world], 0);
     let folder = project.path(&name);
-    let output = Command::new(tests[0]).args(&tests[1..]).current_dir(&folder).output().unwrap();
-    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
-    let compilers = tools.join(compiler);
-    let compilers = compilers.parent().unwrap().display();
-    let path = format!("{compilers}:{}", std::env::var("PATH").unwrap());
+    let variables = install(tools, &folder).unwrap();
+    for test in *tests {
+        let mut command = Command::new(test[0]);
+        command.args(&test[1..]).envs(variables.clone()).current_dir(&folder);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    }
     let mut build = project.command(&["build"]);
-    let output = build.env("PATH", path).current_dir(&folder).output().unwrap();
+    let output = build.envs(variables).current_dir(&folder).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
     assert!(said.contains(": 1 warning"), "{said}");

@@ -13,6 +13,7 @@ use tenon_host::services::StateError;
 use tenon_host::types::text::visible;
 use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
+use crate::component_build::SourceProblem;
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
 
@@ -140,6 +141,9 @@ pub(crate) enum Error {
     /// The source of a plugin is not what it should be.
     #[error("the plugin does not build: {0}")]
     NotBuilt(String),
+    /// What is wrong with the source of a plugin, by the builder of its language.
+    #[error("{}", { .0 }.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Source(Vec<SourceProblem>),
     /// Tests of a plugin fail. The end of what they print.
     #[error("{0}")]
     Tests(String),
@@ -176,14 +180,26 @@ impl RelayedError {
 impl Error {
     /// Says on standard error what went wrong.
     pub(crate) fn tell(&self) {
-        // Plugins have a say in these words. What they break into lines must not look like ours.
-        let told = |text: &str| visible(text).replace('\n', "\n    | ");
-        let mut text = format!("error: {}", told(&as_typed(&chain(self))));
-        if let Some(hint) = self.hint() {
-            text.push_str(&format!("\n  hint: {}", told(&as_typed(&hint))));
-        }
+        let problem = |message: String, source: Option<String>, hint: Option<String>| {
+            // Plugins have a say in these words. What they break into lines must not look like ours.
+            let told = |text: &str| visible(text).replace('\n', "\n    | ");
+            let mut text = format!("error: {}\n", told(&as_typed(&message)));
+            text.extend(source.map(|source| format!("  {}\n", told(&source))));
+            text.extend(hint.map(|hint| format!("  hint: {}\n", told(&as_typed(&hint)))));
+            text
+        };
+        let text: String = match self {
+            Self::Source(problems) => {
+                let text = |found: &SourceProblem| {
+                    let hint = found.hint().map(str::to_string);
+                    problem(found.to_string(), found.shown_line(), hint)
+                };
+                problems.iter().map(text).collect()
+            }
+            _ => problem(chain(self), None, self.hint()),
+        };
         // Where standard error is closed there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -206,6 +222,9 @@ impl Error {
         {
             error["retryAfterMillis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         }
+        if let Self::Source(problems) = self {
+            error["problems"] = json!(problems);
+        }
         json!({ "error": error })
     }
 
@@ -227,7 +246,7 @@ impl Error {
             Self::Fetch(_) | Self::Refused { .. } => "refused",
             Self::Unguarded { .. } => "unguarded",
             Self::Missing { .. } => "not-installed",
-            Self::NotBuilt(_) => "not-built",
+            Self::NotBuilt(_) | Self::Source(_) => "not-built",
             Self::Tests(_) => "tests",
             Self::NotThere { refused: true, .. } => "refused",
             Self::NotThere { .. } => "not-loaded",
@@ -252,7 +271,7 @@ impl Error {
             | Self::Missing { .. }
             | Self::Unguarded { .. }
             | Self::Lock(_) => Exit::Input,
-            Self::NotBuilt(_) | Self::Tests(_) => Exit::Failed,
+            Self::NotBuilt(_) | Self::Source(_) | Self::Tests(_) => Exit::Failed,
             Self::Relayed(error) => error.exit,
             Self::Fetch(error) if !error.is_refusal() => Exit::Host,
             Self::Fetch(_)
@@ -291,6 +310,11 @@ impl Error {
                     .into(),
             ),
             Self::NotThere { remedy, .. } => remedy.clone(),
+            // Each has its own.
+            Self::Source(problems) => match &problems[..] {
+                [problem] => problem.hint().map(Into::into),
+                _ => None,
+            },
             Self::Relayed(error) => error.hint.clone(),
             Self::NotInstalled { error, .. } => error.hint(),
             Self::Missing { install, .. } => Some(format!("install it with `{install}`")),

@@ -2,7 +2,10 @@
 //! set one for each world.
 
 use clap::ValueEnum;
+use serde_json::json;
 use std::fmt;
+use std::path::PathBuf;
+use url::Url;
 
 use tenon_contract as contract;
 
@@ -13,7 +16,11 @@ pub(crate) enum Language {
     Python,
     #[value(name = "javascript", alias = "js")]
     JavaScript,
+    #[value(name = "typescript", alias = "ts")]
+    TypeScript,
     Rhai,
+    /// Any other: the contract in WIT, and a manifest
+    Other,
 }
 
 /// A world of the contract: what a plugin contributes.
@@ -39,7 +46,9 @@ impl fmt::Display for Language {
             Self::Rust => "Rust",
             Self::Python => "Python",
             Self::JavaScript => "JavaScript",
+            Self::TypeScript => "TypeScript",
             Self::Rhai => "Rhai",
+            Self::Other => "another language",
         })
     }
 }
@@ -94,10 +103,17 @@ pub(crate) struct Order<'a> {
     pub(crate) name: &'a str,
     pub(crate) world: World,
     pub(crate) language: Language,
-    /// The SDK for Rust, as a dependency is written.
-    pub(crate) sdk: &'a str,
+    pub(crate) sdk: &'a SdkSource,
     /// Whether the folder lies in that of another package for Rust.
     pub(crate) is_nested: bool,
+}
+
+/// Where a project takes the SDK of its language from.
+pub(crate) enum SdkSource {
+    /// The registry of the language.
+    Registry,
+    /// The folder `sdk` of a checkout.
+    Checkout(PathBuf),
 }
 
 /// A file of a project: its path, and its text.
@@ -139,26 +155,36 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
             (".gitignore", template!("rust/gitignore")),
             ("src/lib.rs", by_world!(world, "rust", "lib.rs")),
         ]),
-        Language::Python => {
+        Language::Python => templates.extend([
+            ("pyproject.toml", template!("python/pyproject.toml")),
+            ("requirements.txt", template!("python/requirements.txt")),
+            (".gitignore", template!("python/gitignore")),
+            ("app.py", by_world!(world, "python", "app.py")),
+            ("test_app.py", by_world!(world, "python", "test_app.py")),
+        ]),
+        Language::JavaScript | Language::TypeScript => {
             templates.extend([
-                ("pyproject.toml", template!("python/pyproject.toml")),
-                ("requirements.txt", template!("python/requirements.txt")),
-                (".gitignore", template!("python/gitignore")),
-                ("app.py", by_world!(world, "python", "app.py")),
-                ("logic.py", by_world!(world, "python", "logic.py")),
-                ("test_logic.py", by_world!(world, "python", "test_logic.py")),
-            ]);
-            made.extend(contract::sync_edition().map(|(name, text)| in_wit(name, text)));
-        }
-        Language::JavaScript => {
-            templates.extend([
-                ("package.json", template!("javascript/package.json")),
                 (".gitignore", template!("javascript/gitignore")),
-                ("plugin.js", by_world!(world, "javascript", "plugin.js")),
-                ("logic.js", by_world!(world, "javascript", "logic.js")),
-                ("logic.test.js", by_world!(world, "javascript", "logic.test.js")),
+                ("plugin.{{extension}}", by_world!(world, "javascript", "plugin.js")),
+                ("plugin.test.{{extension}}", by_world!(world, "javascript", "plugin.test.js")),
             ]);
-            made.extend(contract::sync_imports().map(|(name, text)| in_wit(name, text)));
+            if matches!(order.sdk, SdkSource::Checkout(_)) {
+                templates.push((".npmrc", template!("javascript/npmrc")));
+            }
+            match language {
+                Language::TypeScript => templates.extend([
+                    ("package.json", template!("typescript/package.json")),
+                    ("tsconfig.json", template!("typescript/tsconfig.json")),
+                ]),
+                _ => templates.push(("package.json", template!("javascript/package.json"))),
+            }
+        }
+        Language::Other => {
+            templates.push(("wit/component.wit", template!("other/component.wit")));
+            let in_deps = |name: &str| format!("wit/deps/tenon-plugin/{name}");
+            made.extend(contract::sync_edition().map(|(name, text)| (in_deps(name), text)));
+            let (name, text) = contract::KEYVALUE;
+            made.push((format!("wit/deps/keyvalue/{name}"), text.into()));
         }
         Language::Rhai => templates.push((
             "{{file}}",
@@ -172,25 +198,50 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
             },
         )),
     }
-    if matches!(language, Language::Python | Language::JavaScript) {
-        templates.push(("wit/component.wit", template!("shared/component.wit")));
-        let (name, text) = contract::KEYVALUE;
-        made.push((format!("wit/deps/keyvalue/{name}"), text.into()));
-    }
     made.extend(templates.iter().map(|(path, text)| (order.fill(path), order.fill(text))));
     made.sort_unstable();
     Some(made)
 }
 
-/// A file of the contract, where the tools of the languages look for it.
-fn in_wit(name: &str, text: impl Into<String>) -> Made {
-    (format!("wit/deps/tenon-plugin/{name}"), text.into())
-}
-
 impl Order<'_> {
-    /// Whether the project takes the SDK from crates.io.
-    pub(crate) fn is_of_registry(&self) -> bool {
-        self.language == Language::Rust && !self.sdk.starts_with('{')
+    /// The package that the project takes from a registry, and the registry.
+    pub(crate) fn registry_package(&self) -> Option<(&'static str, &'static str)> {
+        match (self.sdk, self.language) {
+            (SdkSource::Checkout(_), _) | (_, Language::Rhai | Language::Other) => None,
+            (SdkSource::Registry, Language::Rust) => Some(("tenon-sdk", "crates.io")),
+            (SdkSource::Registry, Language::Python) => Some(("tenon-sdk", "PyPI")),
+            (SdkSource::Registry, Language::JavaScript | Language::TypeScript) => {
+                Some(("@tenon/sdk", "npm"))
+            }
+        }
+    }
+
+    /// The SDK, as a dependency is written in the files of the language.
+    fn dependency(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let folder = match self.sdk {
+            SdkSource::Registry => None,
+            SdkSource::Checkout(folder) => Some(folder),
+        };
+        match (self.language, folder) {
+            (Language::Rust, None) => format!("\"{version}\""),
+            (Language::Rust, Some(folder)) => {
+                format!("{{ path = {} }}", toml::Value::String(folder.display().to_string()))
+            }
+            (Language::Python, None) => format!("tenon-sdk=={version}"),
+            (Language::Python, Some(folder)) => {
+                let folder = folder.join("python");
+                // It has an absolute path.
+                let url = Url::from_file_path(&folder).map(String::from);
+                format!("tenon-sdk @ {}", url.unwrap_or_else(|()| folder.display().to_string()))
+            }
+            (Language::JavaScript | Language::TypeScript, None) => version.into(),
+            (Language::JavaScript | Language::TypeScript, Some(folder)) => {
+                let text = json!(format!("file:{}", folder.join("javascript").display()));
+                text.to_string().trim_matches('"').into()
+            }
+            (Language::Rhai | Language::Other, _) => String::new(),
+        }
     }
 
     /// The commands that make and try the plugin, a line each.
@@ -199,11 +250,14 @@ impl Order<'_> {
             Language::Rust => &["cargo test", "tenon build"],
             Language::Python => &[
                 "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
-                "python3 -m unittest",
+                ".venv/bin/python -m unittest",
                 "tenon build",
             ],
-            Language::JavaScript => &["npm install", "npm test", "tenon build"],
+            Language::JavaScript | Language::TypeScript => {
+                &["npm install", "npm test", "tenon build"]
+            }
             Language::Rhai => &["tenon check"],
+            Language::Other => &["tenon check --no-build"],
         };
         let trial = self.world.trial().replace("{{name}}", self.name);
         before.iter().map(ToString::to_string).chain([trial]).collect()
@@ -222,13 +276,17 @@ impl Order<'_> {
         let kind = if self.language == Language::Rhai { "rhai" } else { "wasm" };
         let commands: Vec<String> =
             self.commands().iter().map(|command| format!("$ {command}")).collect();
+        let extension = if self.language == Language::TypeScript { "ts" } else { "js" };
+        let sdk = self.dependency();
         // Cargo would take it for a member of the workspace that it lies in.
         let workspace = if self.is_nested { "\n[workspace]\n" } else { "" };
         text.replace("{{description}}", self.world.description())
             .replace("{{world}}", self.world.identifier())
             .replace("{{kind}}", kind)
             .replace("{{file}}", &self.file())
-            .replace("{{sdk}}\n{{workspace}}\n", &format!("{}\n{workspace}", self.sdk))
+            .replace("{{extension}}", extension)
+            .replace("{{sdk}}\n{{workspace}}\n", &format!("{sdk}\n{workspace}"))
+            .replace("{{sdk}}", &sdk)
             .replace("{{commands}}", &commands.join("\n"))
             .replace("{{name}}", self.name)
     }
@@ -243,7 +301,7 @@ mod tests {
         for (world, included) in
             [(World::Resource, "plugin/%resource@"), (World::Prompt, "plugin/prompt@")]
         {
-            let (language, sdk) = (Language::Python, "");
+            let (language, sdk) = (Language::Other, &SdkSource::Registry);
             let order = Order { name: "hello", world, language, sdk, is_nested: false };
             let files = files(&order).unwrap();
             let (_, text) = files.iter().find(|(path, _)| path == "wit/component.wit").unwrap();
@@ -256,8 +314,9 @@ mod tests {
         for language in Language::value_variants() {
             for world in World::value_variants() {
                 let (language, world) = (*language, *world);
-                for is_nested in [false, true] {
-                    let order = Order { name: "hello", world, language, sdk: "\"0.1\"", is_nested };
+                let checkout = SdkSource::Checkout("/tenon/sdk".into());
+                for (is_nested, sdk) in [(false, &checkout), (true, &SdkSource::Registry)] {
+                    let order = Order { name: "hello", world, language, sdk, is_nested };
                     let files = files(&order);
                     let none = (language, world) == (Language::Rhai, World::Provider);
                     assert_eq!(files.is_none(), none);
@@ -268,5 +327,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_sdk_is_a_dependency_in_each_language() {
+        let check = |language, folder: Option<&str>, expected: &str| {
+            let sdk = folder.map_or(SdkSource::Registry, |path| SdkSource::Checkout(path.into()));
+            let order =
+                Order { name: "x", world: World::Tool, language, sdk: &sdk, is_nested: false };
+            assert_eq!(order.dependency(), expected);
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        check(Language::Rust, None, &format!("\"{version}\""));
+        check(Language::Rust, Some("/a \"b\"/sdk"), "{ path = '/a \"b\"/sdk' }");
+        check(Language::Python, None, &format!("tenon-sdk=={version}"));
+        check(Language::Python, Some("/a b/sdk"), "tenon-sdk @ file:///a%20b/sdk/python");
+        check(Language::TypeScript, None, version);
+        check(Language::TypeScript, Some("/a \"b\"/sdk"), r#"file:/a \"b\"/sdk/javascript"#);
+    }
+
+    /// A project that takes a package from a registry names this version.
+    #[test]
+    fn the_packages_for_authors_have_the_version_of_the_command() {
+        let version = env!("CARGO_PKG_VERSION");
+        let python: toml::Table =
+            include_str!("../../sdk/python/pyproject.toml").parse().expect("it is TOML");
+        assert_eq!(python["project"]["version"].as_str(), Some(version));
+        assert_eq!(python["project"]["name"].as_str(), Some("tenon-sdk"));
+        let javascript: serde_json::Value =
+            serde_json::from_str(include_str!("../../sdk/javascript/package.json")).unwrap();
+        assert_eq!(javascript["version"], version);
+        assert_eq!(javascript["name"], "@tenon/sdk");
     }
 }

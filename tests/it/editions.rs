@@ -1,7 +1,7 @@
 //! The sync edition of the contract, for languages whose tools know neither `async func` nor streams.
 
 use std::collections::BTreeSet;
-use tenon_contract::{CANONICAL, parse, sync_edition, sync_imports};
+use tenon_contract::{CANONICAL, parse, sync_edition};
 use wit_parser::{Function, IndexMap, InterfaceId, Package, Resolve, Type, TypeDefKind};
 
 /// Whether a tool must know `async` to use an interface: something of it is a stream.
@@ -53,25 +53,4 @@ fn the_editions_differ_only_in_what_is_async() {
         };
         assert_eq!(items(&canonical, whole), items(&sync, part), "world {world}");
     }
-}
-
-#[test]
-fn what_plugins_export_is_async_where_imports_are_sync() {
-    let (resolve, package) = parse(sync_imports());
-    let package = &resolve.packages[package];
-    let asynchronous = package.interfaces.iter().filter(|(_, id)| {
-        resolve.interfaces[**id].functions.values().any(|function| function.kind.is_async())
-    });
-    let asynchronous: BTreeSet<_> = asynchronous.map(|(name, _)| name.as_str()).collect();
-    let worlds =
-        ["everything", "streaming-provider"].map(|world| &resolve.worlds[package.worlds[world]]);
-    let exported = worlds.iter().flat_map(|world| world.exports.keys());
-    let exported: BTreeSet<_> = exported.map(|key| resolve.name_world_key(key)).collect();
-    for name in &asynchronous {
-        assert!(exported.contains(&format!("tenon:plugin/{name}@0.2.0")), "{name} is imported");
-    }
-    assert!(
-        asynchronous.contains("tools") && asynchronous.contains("resources"),
-        "{asynchronous:?}"
-    );
 }

@@ -14,8 +14,8 @@ struct ProgramGroup {
     tests: &'static str,
     /// The folder with its lock file.
     source: &'static str,
-    /// The folder below `target`, which it may share with others.
-    folder: &'static str,
+    /// The folder below `target`, which it may share with others; or else what is installed lies where its lock file does.
+    folder: Option<&'static str>,
     /// What tells tests where that is.
     variable: &'static str,
     installer: Installer,
@@ -60,14 +60,14 @@ const GROUPS: [ProgramGroup; 5] = [
     ProgramGroup {
         tests: "the tests with real MCP servers from npm",
         source: "tests/real",
-        folder: "real-servers",
+        folder: Some("real-servers"),
         variable: "TENON_REAL_SERVERS_NPM",
         installer: Installer::Npm("ci"),
     },
     ProgramGroup {
         tests: "the tests with real MCP servers from PyPI",
         source: "tests/real",
-        folder: "real-servers",
+        folder: Some("real-servers"),
         variable: "TENON_REAL_SERVERS_PIP",
         installer: Installer::Pip(&[
             PYTHON,
@@ -77,21 +77,28 @@ const GROUPS: [ProgramGroup; 5] = [
     ProgramGroup {
         tests: "the tests with plugins in JavaScript and C and of the guide",
         source: "tests/languages",
-        folder: "toolchains",
+        folder: Some("toolchains"),
         variable: "TENON_TOOLCHAINS_NPM",
         installer: Installer::Npm("install"),
     },
     ProgramGroup {
+        tests: "the tests with the package for authors in JavaScript",
+        source: "sdk/javascript",
+        folder: None,
+        variable: JAVASCRIPT_SDK,
+        installer: Installer::Npm("ci"),
+    },
+    ProgramGroup {
         tests: "the tests with plugins in Python and C and of the guide",
         source: "tests/languages",
-        folder: "toolchains",
+        folder: Some("toolchains"),
         variable: "TENON_TOOLCHAINS_PIP",
         installer: Installer::Pip(&[PYTHON]),
     },
     ProgramGroup {
         tests: "the tests with plugins of cargo-component and in C and of the guide",
         source: "tests/languages",
-        folder: "toolchains",
+        folder: Some("toolchains"),
         variable: "TENON_TOOLCHAINS_CARGO",
         installer: Installer::Cargo {
             crates: &[
@@ -102,6 +109,9 @@ const GROUPS: [ProgramGroup; 5] = [
         },
     },
 ];
+
+/// What tells tests where the package for authors in JavaScript is, with all that it needs.
+pub(crate) const JAVASCRIPT_SDK: &str = "TENON_JAVASCRIPT_SDK";
 
 /// What tells tests where a registry is, and its version in Debian; what comes after that differs
 /// between releases.
@@ -287,7 +297,10 @@ impl ProgramGroup {
     ///
     /// Without its package manager, or without a network.
     fn install(&self) -> Result<PathBuf> {
-        let folder = root().join("target").join(self.folder);
+        let folder = match self.folder {
+            Some(folder) => root().join("target").join(folder),
+            None => root().join(self.source),
+        };
         self.install_into(&folder).context(self.tests)?;
         Ok(folder)
     }
@@ -300,11 +313,15 @@ impl ProgramGroup {
         for file in &files {
             wanted.push_str(&fs::read_to_string(source.join(file))?);
         }
-        let stamp = folder.join(stamp);
+        let stamp = match self.folder {
+            Some(_) => folder.join(stamp),
+            // It goes with what it is about.
+            None => folder.join("node_modules").join(stamp),
+        };
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(());
         }
-        for file in &files {
+        for file in files.iter().filter(|_| folder != source) {
             fs::copy(source.join(file), folder.join(file))?;
         }
         self.installer.run(folder)?;

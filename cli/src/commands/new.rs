@@ -9,7 +9,7 @@ use tenon_config::discover::is_id;
 
 use crate::error::Error;
 use crate::open::trust;
-use crate::templates::{Language, Made, Order, World, files};
+use crate::templates::{Language, Made, Order, SdkSource, World, files};
 use crate::{Common, output};
 
 /// Create the project of a new plugin
@@ -17,7 +17,7 @@ use crate::{Common, output};
 #[command(after_help = "Examples:
   tenon new hello
   tenon new shortness --world eval --lang python
-  tenon new notes --world resource --lang javascript
+  tenon new notes --world resource --lang typescript
   tenon new hello --sdk ../tenon/sdk
 
 The folder gets a plugin that builds, a test that passes, and a README.md with the commands. Existing \
@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// The language
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
-    /// For Rust: the folder `sdk` of a checkout of Tenon, in place of the one on crates.io; the
-    /// variable TENON_SDK means the same
+    /// The folder `sdk` of a checkout of Tenon, in place of the package in a registry; the variable TENON_SDK
+    /// means the same
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
 }
@@ -41,9 +41,11 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { name, world, lang, sdk } = args;
     check_name(&name, lang)?;
     let sdk = match (lang, sdk) {
-        (Language::Rust, sdk) => dependency(sdk)?,
-        (_, None) => String::new(),
-        (_, Some(_)) => return Err(Error::Input(format!("--sdk is for Rust, and not for {lang}"))),
+        (Language::Rhai | Language::Other, None) => SdkSource::Registry,
+        (Language::Rhai | Language::Other, Some(_)) => {
+            return Err(Error::Input(format!("--sdk: there is no SDK for {lang}")));
+        }
+        (_, sdk) => sdk_source(sdk)?,
     };
     let folder = match common.project == Path::new(".") {
         true => PathBuf::from(&name),
@@ -92,10 +94,10 @@ fn show(
         output::line(format!("{} ({contract} files)", folder.join("wit/deps").display()))?;
     }
     output::line(format!("\nIn {}:", folder.display()))?;
-    if order.is_of_registry() {
-        output::line(
-            "  (tenon-sdk is taken from crates.io; `--sdk`, or TENON_SDK, names the folder of one)",
-        )?;
+    if let Some((package, registry)) = order.registry_package() {
+        output::line(format!(
+            "  ({package} is taken from {registry}; `--sdk`, or TENON_SDK, names the folder of one)"
+        ))?;
     }
     for command in order.commands() {
         output::line(format!("  {command}"))?;
@@ -182,10 +184,10 @@ fn check_name(name: &str, language: Language) -> Result<(), Error> {
     }
 }
 
-/// The SDK as a dependency: of a folder, where one was named, and else of crates.io.
-fn dependency(sdk: Option<PathBuf>) -> Result<String, Error> {
+/// Where the SDK is taken from: the folder that is named, or else the registry.
+fn sdk_source(sdk: Option<PathBuf>) -> Result<SdkSource, Error> {
     let named = std::env::var_os("TENON_SDK").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let Some(folder) = sdk.or(named) else { return Ok("\"0.1\"".into()) };
+    let Some(folder) = sdk.or(named) else { return Ok(SdkSource::Registry) };
     let folder = folder.canonicalize().map_err(|error| Error::Read(folder, error))?;
     if !is_sdk(&folder) {
         let meant = folder.join("sdk");
@@ -193,11 +195,10 @@ fn dependency(sdk: Option<PathBuf>) -> Result<String, Error> {
             true => format!("; did you mean {}?", meant.display()),
             false => String::new(),
         };
-        let problem = format!("{} is not a folder of the crate tenon-sdk{meant}", folder.display());
+        let problem = format!("{} is not the folder `sdk` of a checkout{meant}", folder.display());
         return Err(Error::Input(problem));
     }
-    let path = toml::Value::String(folder.display().to_string());
-    Ok(format!("{{ path = {path} }}"))
+    Ok(SdkSource::Checkout(folder))
 }
 
 /// Whether a folder is that of the SDK's crate.

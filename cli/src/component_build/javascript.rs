@@ -1,22 +1,28 @@
-//! Plugins in JavaScript, which componentize-qjs makes.
+//! Plugins in JavaScript and TypeScript, which the builder of `@tenon/sdk` makes.
 
 use serde_json::Value;
 use std::path::Path;
+use tokio::process::Command;
 
-use super::{BuildTool, componentize, text};
+use super::{BuildProfile, BuildTool, run_builder, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
-const TOOL: BuildTool<'_> = BuildTool { name: "componentize-qjs", install: "npm install" };
+const BUILDER: BuildTool<'_> =
+    BuildTool { name: "@tenon/sdk", program: "tenon-build-javascript", install: "npm install" };
 
-pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
-    let package = read(folder)?;
-    let program = TOOL.find(folder, "node_modules/.bin")?;
-    let main = text(&package, "main").unwrap_or("plugin.js".into());
-    let mut arguments =
-        ["--wit", "wit", "--js", &main, "--opt-size", "--output"].map(AsRef::as_ref).to_vec();
-    arguments.push(to.as_os_str());
-    Ok((componentize(&TOOL, &program, folder, &arguments, to).await?, about(&package)))
+pub(super) async fn build(
+    folder: &Path,
+    to: &Path,
+    profile: BuildProfile,
+) -> Result<(Vec<u8>, PluginMetadata), Error> {
+    let about = about(&read(folder)?);
+    let mut command = Command::new(BUILDER.find(folder, "node_modules/.bin")?);
+    if profile == BuildProfile::Debug {
+        // Names stay as they are written, for stacks.
+        command.arg("--readable");
+    }
+    Ok((run_builder(&BUILDER, command, folder, to).await?, about))
 }
 
 fn read(folder: &Path) -> Result<Value, Error> {

@@ -1,27 +1,54 @@
-//! Plugins in Python, which componentize-py makes.
+//! Plugins in Python, which the builder of the package `tenon` makes.
 
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::Command;
 
-use super::{BuildTool, componentize, text};
+use super::{BuildTool, run_builder, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
-const TOOL: BuildTool<'_> = BuildTool {
-    name: "componentize-py",
+/// The package is a module of the interpreter that runs it.
+const BUILDER: BuildTool<'_> = BuildTool {
+    name: "tenon-sdk for Python",
+    program: "python",
     install: "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
 };
 
-/// The module with the exports.
-const MODULE: &str = "app";
-
 pub(super) async fn build(folder: &Path, to: &Path) -> Result<(Vec<u8>, PluginMetadata), Error> {
     let about = about(&read(folder)?);
-    let program = TOOL.find(folder, ".venv/bin")?;
-    let mut arguments =
-        ["--wit-path", "wit", "componentize", MODULE, "--output"].map(AsRef::as_ref).to_vec();
-    arguments.push(to.as_os_str());
-    Ok((componentize(&TOOL, &program, folder, &arguments, to).await?, about))
+    for own in ["tenon.py", "tenon/__init__.py"] {
+        if folder.join(own).exists() {
+            let problem = "it hides the package `tenon`, which the plugin is built with: rename it";
+            return Err(Error::Input(format!("{}: {problem}", folder.join(own).display())));
+        }
+    }
+    let interpreter = interpreter(folder);
+    let mut command = Command::new(&interpreter);
+    command.args(["-m", "tenon.build"]);
+    match run_builder(&BUILDER, command, folder, to).await {
+        Err(Error::NotBuilt(_)) if !has_builder(&interpreter, folder).await => {
+            Err(BUILDER.missing())
+        }
+        built => built.map(|component| (component, about)),
+    }
+}
+
+/// The Python of a plugin's folder: that of its own environment, or else that of `PATH`.
+pub(crate) fn interpreter(folder: &Path) -> PathBuf {
+    let own = folder.join(".venv/bin").join(BUILDER.program);
+    // Links are kept: an environment is found by its own.
+    let own = std::path::absolute(own).ok().filter(|own| own.is_file());
+    own.unwrap_or_else(|| "python3".into())
+}
+
+/// Whether there is a builder, as far as that can be told.
+async fn has_builder(interpreter: &Path, folder: &Path) -> bool {
+    let mut command = Command::new(interpreter);
+    command.args(["-c", "import tenon.build"]).current_dir(folder);
+    let ended = command.stdin(Stdio::null()).stderr(Stdio::null()).status().await;
+    ended.is_ok_and(|status| status.success())
 }
 
 /// What `pyproject.toml` says of the project.

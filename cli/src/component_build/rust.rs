@@ -14,6 +14,7 @@ const TARGET: &str = "wasm32-wasip2";
 
 const CARGO: BuildTool<'_> = BuildTool {
     name: "cargo",
+    program: "cargo",
     install: "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
 };
 
@@ -90,8 +91,8 @@ pub(super) async fn build(
 }
 
 /// Cargo in a folder: the one that runs us, or else that of `PATH`.
-fn cargo(folder: &Path) -> Command {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from(CARGO.name));
+pub(crate) fn cargo(folder: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from(CARGO.program));
     let mut command = Command::new(program);
     command.current_dir(folder);
     command

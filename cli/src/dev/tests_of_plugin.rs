@@ -6,6 +6,8 @@ use tokio::process::Command;
 
 use crate::authored::AuthoredPlugin;
 use crate::cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
+use crate::component_build::python::interpreter;
+use crate::component_build::rust::cargo;
 use crate::error::Error;
 use crate::templates::Language;
 
@@ -63,29 +65,33 @@ const MAX_LINES: usize = 60;
 fn command(folder: &Path, language: Language) -> Option<Command> {
     match language {
         Language::Rust => {
-            let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let mut command = Command::new(program);
+            let mut command = cargo(folder);
             command.args(["test", "--quiet"]);
             Some(command)
         }
         Language::Python => {
-            let own = folder.join(".venv/bin/python");
-            let program = if own.is_file() { own } else { "python3".into() };
-            let mut command = Command::new(program);
+            let is_test = |name: &str| name.starts_with("test") && name.ends_with(".py");
+            files(folder, is_test).next()?;
+            let mut command = Command::new(interpreter(folder));
             command.args(["-m", "unittest"]);
-            has_file(folder, |name| name.starts_with("test") && name.ends_with(".py"))
-                .then_some(command)
+            Some(command)
         }
-        Language::JavaScript => {
+        Language::JavaScript | Language::TypeScript => {
+            let tests: Vec<String> = files(folder, |name| name.contains(".test.")).collect();
             let mut command = Command::new("node");
-            command.arg("--test");
-            has_file(folder, |name| name.contains(".test.")).then_some(command)
+            if language == Language::TypeScript {
+                command.args(["--import", "@tenon/sdk/register"]);
+            }
+            command.arg("--test").args(&tests);
+            (!tests.is_empty()).then_some(command)
         }
-        Language::Rhai => None,
+        Language::Rhai | Language::Other => None,
     }
 }
 
-fn has_file(folder: &Path, is_test: impl Fn(&str) -> bool) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(&is_test))
+/// The names of the files of a folder that are tests.
+fn files(folder: &Path, is_test: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(move |name| is_test(name))
 }

@@ -154,7 +154,7 @@ class Parts(unittest.TestCase):
             self.assertEqual(str(problem), said)
 
     def test_names_of_packages_are_normalized(self) -> None:
-        for requirement, name in [("A_b.c[x]>=1", "a-b-c"), (" tenon @ file:///x", "tenon"), ("x; y", "x")]:
+        for requirement, name in [("A_b.c[x]>=1", "a-b-c"), (" tenon-sdk @ file:///x", "tenon-sdk"), ("x; y", "x")]:
             self.assertEqual(name_of(requirement), name)
 
     def test_what_is_in_a_component_is_the_package_without_the_builder(self) -> None:

@@ -33,7 +33,7 @@ MISSING = [
     if not is_there
 ]
 COMPONENTS = Path(__file__).parent / "components"
-TEMPLATES = SDK / "templates"
+TEMPLATES = SDK.parent.parent / "cli" / "templates" / "python"
 
 #: The component of a template, whose other files `tenon new` writes.
 WORLDS = ["tool"]

@@ -53,9 +53,6 @@ const BRIDGE: &[File] = files!("../bridge/", ["mcp-server.wit", "stdio-child.wit
 /// `wasi:keyvalue`, which plugins import to keep state.
 pub const KEYVALUE: File = ("keyvalue.wit", include_str!("../keyvalue/keyvalue.wit"));
 
-/// The interfaces with async functions that plugins import.
-const IMPORTED: [&str; 5] = ["host-tools", "inference", "memory", "messaging", "user"];
-
 /// The interfaces that only async code can use: those with streams.
 const ASYNC_INTERFACES: [&str; 1] = ["provider-stream"];
 
@@ -74,15 +71,6 @@ pub fn sync_edition() -> impl Iterator<Item = (&'static str, String)> {
         let blocks = text.trim_end().split("\n\n").filter(has_no_async_world);
         let text = blocks.collect::<Vec<_>>().join("\n\n");
         (*name, format!("{}\n", without_async(&text)))
-    })
-}
-
-/// Returns the package for languages whose tools export `async func` and import none: what plugins import is that of
-/// the sync edition. The names and texts of its files.
-pub fn sync_imports() -> impl Iterator<Item = (&'static str, String)> {
-    CANONICAL.iter().map(|(name, text)| {
-        let is_imported = IMPORTED.iter().any(|of| *name == format!("{of}.wit"));
-        (*name, if is_imported { without_async(text) } else { text.to_string() })
     })
 }
 

@@ -6,8 +6,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const SDK = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
-const TEMPLATES = path.join(SDK, "templates");
-const SHARED = path.join(SDK, "../../cli/templates/shared");
+const TEMPLATES = path.join(SDK, "../../cli/templates");
+const SHARED = path.join(TEMPLATES, "shared");
 
 /** The worlds that have a template. */
 export const WORLDS = readdirSync(path.join(TEMPLATES, "javascript"), { withFileTypes: true })

@@ -18,6 +18,9 @@ else:
 #: The module with the plugin's functions.
 MODULE = "app"
 
+#: The package with `tenon` itself, which every component gets.
+PACKAGE = "tenon-sdk"
+
 
 @dataclass(frozen=True)
 class Project:
@@ -27,7 +30,7 @@ class Project:
         folder: Its absolute path.
         identity: `name`, `version` and `description` of the plugin.
         capabilities: What the manifest requests.
-        dependencies: The packages that go into the component, without `tenon` itself.
+        dependencies: The packages that go into the component, without this package itself.
     """
 
     folder: Path
@@ -64,7 +67,7 @@ def read(folder: Path) -> Project:
             "description": about.get("description") or package.get("description", ""),
         },
         capabilities=manifest.get("capabilities", {}),
-        dependencies=[one for one in dependencies if name_of(one) != "tenon"],
+        dependencies=[one for one in dependencies if name_of(one) != PACKAGE],
     )
 
 
