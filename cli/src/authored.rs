@@ -1,11 +1,14 @@
 //! The plugin that a folder has, for who writes it.
 
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tenon_config::discover::{Candidate, Discovery, Sources, discover};
 use tenon_host::{Config, HostEnvironment};
 
 use crate::error::Error;
+use crate::templates::Language;
+use crate::{Common, open, output};
 
 /// The plugin of a folder, by its manifest. Nothing of it is loaded.
 pub(crate) struct AuthoredPlugin {
@@ -17,7 +20,7 @@ pub(crate) struct AuthoredPlugin {
 
 impl AuthoredPlugin {
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
-        let manifest = folder.join("plugin.toml");
+        let manifest = folder.join(MANIFEST);
         if !manifest.is_file() {
             return Err(Error::Input(format!(
                 "{} has no plugin.toml; `tenon new` makes a plugin",
@@ -40,6 +43,60 @@ impl AuthoredPlugin {
         ))
     }
 }
+
+/// What somebody writes in a folder: one plugin, or those of a project.
+pub(crate) struct AuthoredPlugins {
+    pub(crate) plugins: Vec<AuthoredPlugin>,
+    /// Whether the folder is that of a project, and not of one plugin.
+    pub(crate) is_project: bool,
+}
+
+impl AuthoredPlugins {
+    /// The plugin of a folder, or else the plugins of the project in it whose source is in the project too.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none, or one cannot be read.
+    pub(crate) fn read(common: &Common, folder: &Path) -> Result<Self, Error> {
+        if folder.join(MANIFEST).is_file() {
+            let plugins = vec![AuthoredPlugin::read(folder)?];
+            return Ok(Self { plugins, is_project: false });
+        }
+        let project = folder.canonicalize().map_err(|error| Error::Read(folder.into(), error))?;
+        let common = Common { project: folder.into(), config: None, ..common.clone() };
+        let mut plugins = Vec::new();
+        for candidate in open::candidates(&common)? {
+            if candidate.lock_entry.is_some() || !candidate.has_manifest() {
+                continue;
+            }
+            let Some(own) = candidate.named_in().parent() else { continue };
+            let is_below = own.canonicalize().is_ok_and(|own| own.starts_with(&project));
+            let has_source = candidate.script().is_some()
+                || candidate.component().is_some() && Language::of_component(own).is_ok();
+            if is_below && has_source {
+                plugins.push(AuthoredPlugin::read(own)?);
+            }
+        }
+        match plugins.is_empty() {
+            true => Err(Error::Input(format!(
+                "{} has no plugin.toml, and is no project with the source of a plugin; `tenon new` makes a plugin",
+                folder.display()
+            ))),
+            false => Ok(Self { plugins, is_project: true }),
+        }
+    }
+
+    /// Prints what came of each as JSON: an object for one plugin, and a list for a project.
+    pub(crate) fn print_json(&self, values: &[impl Serialize]) -> Result<(), Error> {
+        match (self.is_project, values) {
+            (false, [value]) => output::json(value),
+            (_, values) => output::json(&values),
+        }
+    }
+}
+
+/// The file with a plugin's manifest.
+const MANIFEST: &str = "plugin.toml";
 
 /// The host environment for a look at one plugin: no other place is looked into, neither
 /// the user's plugins nor those that the environment names.

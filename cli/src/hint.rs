@@ -65,8 +65,13 @@ impl ConfigOptions {
     fn of(common: &Common) -> Self {
         match &common.config {
             Some(config) => Self::Config(config.to_string_lossy().into_owned()),
-            None if common.project == Path::new(".") => Self::Default,
-            None => Self::Project(common.project.to_string_lossy().into_owned()),
+            None => match &common.named_project {
+                Some(named) if named != Path::new(".") => {
+                    Self::Project(named.to_string_lossy().into_owned())
+                }
+                // From the same folder, it is found again.
+                _ => Self::Default,
+            },
         }
     }
 

@@ -29,10 +29,12 @@ mod open;
 mod output;
 mod pins;
 mod progress;
+mod project_folder;
 mod source_tree;
 mod stdio;
 mod templates;
 mod tokens;
+mod tool_arguments;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -65,8 +67,11 @@ struct Common {
     /// Read only this configuration file
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Look for `tenon.toml` in this folder
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    /// Look for `tenon.toml` in this folder [default: this folder, or the nearest above it that has one]
+    #[arg(long = "project", global = true, value_name = "DIR")]
+    named_project: Option<PathBuf>,
+    /// The folder of the project.
+    #[arg(skip)]
     project: PathBuf,
     /// Print JSON
     #[arg(long, global = true)]
@@ -86,7 +91,8 @@ impl Common {
     /// Whether a command is for the plugins of the project and of the user, with nothing said about them: those that a
     /// `tenon dev` of the project has.
     fn is_of_project(&self) -> bool {
-        let Self { config, answers, locked, project: _, json: _, trust: _ } = self;
+        let Self { config, answers, locked, named_project: _, project: _, json: _, trust: _ } =
+            self;
         config.is_none() && answers.is_none() && !locked
     }
 }
@@ -142,6 +148,11 @@ impl Verb {
         }
     }
 
+    /// Whether it is for the project that the current folder lies in.
+    fn is_for_a_project(&self) -> bool {
+        !matches!(self, Self::New(_) | Self::Completions(_))
+    }
+
     /// Whether it sees to interruptions itself: what holds a platform ends it then, see
     /// [`open::with`].
     fn ends_itself(&self) -> bool {
@@ -179,7 +190,12 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
-    let Arguments { common, verb } = arguments();
+    let Arguments { mut common, verb } = arguments();
+    common.project = match &common.named_project {
+        Some(named) => named.clone(),
+        None if verb.is_for_a_project() => project_folder::nearest_project(),
+        None => ".".into(),
+    };
     hint::note(&common);
     log_to_stderr(verb.log_level());
     let json = common.json;

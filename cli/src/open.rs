@@ -3,7 +3,6 @@
 mod call_precheck;
 pub(crate) mod trust;
 
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -36,6 +35,7 @@ use crate::output;
 use crate::progress::{self, ServerStartProgress};
 use crate::source_tree::SourceTree;
 use crate::templates::Language;
+use crate::tool_arguments::ToolArguments;
 
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
@@ -265,6 +265,7 @@ impl FoundPlugins {
         let decisions = self.decision_files();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
+        let builder = builder.backtraces(self.authored.is_some());
         let builder = match self.is_served {
             true => builder.client_features(EveryClient),
             false => builder.client_features(client.clone()),
@@ -453,6 +454,15 @@ impl FoundPlugins {
         Some(self.broken(|plugin| plugin == id).unwrap_or_else(|| self.unknown(id)))
     }
 
+    /// The plugin that a name is about: the one with this id, or else the one whose tool has this name.
+    pub(crate) fn owner_of(&self, name: &str) -> Option<&str> {
+        let candidates = &self.discovery.candidates;
+        let of_tool = |candidate: &&Candidate| name.starts_with(&self.tool_prefix(candidate));
+        let by_id = candidates.iter().find(|candidate| candidate.id() == name);
+        let longest = |candidate: &&Candidate| self.tool_prefix(candidate).len();
+        by_id.or_else(|| candidates.iter().filter(of_tool).max_by_key(longest)).map(Candidate::id)
+    }
+
     /// Whether any of some plugins will be there, as far as can be told before they are asked about.
     async fn lets_in_any(&self, candidates: Vec<Candidate>) -> bool {
         if candidates.is_empty() || is_terminal() {
@@ -545,7 +555,7 @@ impl FoundPlugins {
     pub(crate) async fn platform_for_tool(
         self,
         name: &str,
-        arguments: &Value,
+        arguments: &ToolArguments,
     ) -> Result<Platform, Error> {
         let asked = name;
         let of_one = call_precheck::of_one_plugin(&self, name, arguments);
@@ -559,12 +569,10 @@ impl FoundPlugins {
         let owners: Vec<String> = owners.iter().map(|owner| owner.id().to_string()).collect();
         if owners.is_empty() && McpOperation::of_tool(name).is_some() {
             // It names no plugin that there is.
-            return Err(
-                match arguments.get(McpOperation::PLUGIN_ARGUMENT).and_then(Value::as_str) {
-                    Some(id) => self.unknown(id),
-                    None => Error::Call(CallError::without_plugin(name)),
-                },
-            );
+            return Err(match arguments.text(McpOperation::PLUGIN_ARGUMENT).as_deref() {
+                Some(id) => self.unknown(id),
+                None => Error::Call(CallError::without_plugin(name)),
+            });
         }
         if owners.is_empty()
             && let Some(error) = self.broken(|id| self.names_plugin(name, id))

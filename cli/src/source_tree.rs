@@ -73,6 +73,11 @@ impl SourceTree {
         self.folders.iter().map(PathBuf::as_path)
     }
 
+    /// Whether the component is not there, or older than its source.
+    pub(crate) fn is_unbuilt(&self, component: &Path) -> bool {
+        !component.exists() || self.newer_than(component).is_some()
+    }
+
     /// A file that was written after the component: the latest.
     pub(crate) fn newer_than(&self, component: &Path) -> Option<&Path> {
         let built = fs::metadata(component).and_then(|metadata| metadata.modified()).ok()?;

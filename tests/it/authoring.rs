@@ -19,7 +19,9 @@ fn a_new_project_says_what_it_consists_of() {
     let mut said = new(&["hello"]);
     said += &new(&["hello-py", "--world", "eval", "--lang", "python"]);
     said += &new(&["hello-js", "--world", "hook", "--lang", "javascript"]);
+    said += &new(&["hello-ts", "--lang", "typescript"]);
     said += &new(&["hello-rhai", "--lang", "rhai"]);
+    said += &new(&["hello-other", "--lang", "other", "--world", "resource"]);
     insta::assert_snapshot!(said);
     insta::assert_snapshot!(fs::read_to_string(project.path("hello-py/README.md")).unwrap());
     insta::assert_snapshot!(fs::read_to_string(project.path("hello-py/plugin.toml")).unwrap());
@@ -45,9 +47,12 @@ fn what_cannot_be_made_is_refused_and_nothing_is_written() {
     check(&["../hello"], "invalid plugin id");
     check(&["match"], "`match` is not a valid crate name");
     check(&["x", "--lang", "rhai", "--world", "provider"], "a script cannot provide");
-    check(&["x", "--lang", "cobol"], "possible values: rust, python, javascript, rhai");
-    check(&["x", "--lang", "rhai", "--sdk", "."], "--sdk is for Rust");
-    check(&["x", "--sdk", "."], "is not a folder of the crate tenon-sdk");
+    check(
+        &["x", "--lang", "cobol"],
+        "possible values: rust, python, javascript, typescript, rhai, other",
+    );
+    check(&["x", "--lang", "rhai", "--sdk", "."], "there is no SDK for Rhai");
+    check(&["x", "--sdk", "."], "is not the folder `sdk` of a checkout");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     check(&["x", "--sdk", root], "/sdk?");
     let made = fs::read_dir(project.path("")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -135,6 +140,45 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
 }
 
 #[test]
+fn a_plugin_that_fails_says_in_which_line() {
+    let project = empty();
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("failing");
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(&root).unwrap();
+    run(&project, &root, &["new", "dividing"], 0);
+    let folder = root.join("dividing");
+    fs::copy(format!("{ROOT}/guests/Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let source = "\
+use tenon_sdk::{Result, plugin, tool};
+
+/// Divides a hundred.
+#[tool]
+async fn divide(by: u32) -> Result<String> {
+    Ok(quotient(by).to_string())
+}
+
+#[inline(never)]
+fn quotient(by: u32) -> u32 {
+    100 / by
+}
+
+plugin!(tools: [divide]);
+";
+    fs::write(folder.join("src/lib.rs"), source).unwrap();
+    let cases = "[[case]]\nname = \"by zero\"\ncall = \"divide\"\narguments = { by = 0 }\nexpect = { error = \"unreachable\" }\n";
+    fs::create_dir(folder.join("cases")).unwrap();
+    fs::write(folder.join("cases/dividing.toml"), cases).unwrap();
+    let output = offline(&mut project.command(&["test"]), &folder).output().unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let said = stderr(&output);
+    let line =
+        said.lines().find(|line| line.contains("failed in ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("failed in dividing::quotient at "), "{said}");
+    assert!(line.contains("src/lib.rs:11"), "{said}");
+    assert!(said.contains("called by dividing::"), "{said}");
+}
+
+#[test]
 fn who_lacks_a_tool_is_told_how_to_install_it() {
     let project = empty();
     let check = |language: &str, expected: &str| {
@@ -149,8 +193,13 @@ fn who_lacks_a_tool_is_told_how_to_install_it() {
         let mut names = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert!(!names.any(|name| name.contains(".wasm")));
     };
-    check("python", "componentize-py is not installed");
-    check("javascript", "componentize-qjs is not installed\n  hint: install it with `npm install`");
+    check(
+        "python",
+        "tenon-sdk for Python is not installed\n  hint: install it with `python3 -m venv",
+    );
+    for language in ["javascript", "typescript"] {
+        check(language, "@tenon/sdk is not installed\n  hint: install it with `npm install`");
+    }
     let made = run(&project, &project.path(""), &["--json", "new", "rust"], 0);
     assert_eq!(parsed(&made)["folder"], "rust");
     let mut command = project.command(&["build", "rust"]);
@@ -285,6 +334,7 @@ fn who_cannot_register_without_a_grant_is_told_so() {
     assert!(said.contains("its registration is not checked, as nothing is granted"), "{said}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_component_says_which_commit_it_was_built_from() {
     let git = |folder: &Path, arguments: &[&str]| {
@@ -295,18 +345,10 @@ fn a_component_says_which_commit_it_was_built_from() {
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output).trim().to_string()
     };
-    let project = empty();
-    let folder = project.path("");
-    run(&project, &folder, &["new", "hello", "--lang", "javascript"], 0);
+    // A builder that gives what it was given.
+    let script = format!("for last; do :; done\ncp {} \"$last\"", guests::TEXT_TOOLS);
+    let project = with_builder(&script);
     let folder = project.path("hello");
-    // A tool that gives what it was given.
-    let tool = format!("#!/bin/sh\nfor last; do :; done\ncp {} \"$last\"\n", guests::TEXT_TOOLS);
-    project.write("hello/node_modules/.bin/componentize-qjs", tool);
-    let made_executable = Command::new("chmod")
-        .args(["+x", "node_modules/.bin/componentize-qjs"])
-        .current_dir(&folder)
-        .status();
-    assert!(made_executable.unwrap().success());
     let revision = || {
         let output = run(&project, &folder, &["--json", "build"], 0);
         let inspected = run(&project, &folder, &["--json", "inspect", "hello.wasm"], 0);
@@ -343,23 +385,49 @@ fn shells_can_complete_every_verb() {
     assert!(checked.is_ok_and(|checked| checked.status.success()));
 }
 
+/// A project in JavaScript whose builder is this script.
+#[cfg(unix)]
+fn with_builder(script: &str) -> Project {
+    use std::os::unix::fs::PermissionsExt;
+    let project = empty();
+    run(&project, &project.path(""), &["new", "hello", "--lang", "javascript"], 0);
+    let builder = "hello/node_modules/.bin/tenon-build-javascript";
+    project.write(builder, format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(project.path(builder), fs::Permissions::from_mode(0o755)).unwrap();
+    project
+}
+
 #[cfg(unix)]
 #[test]
 fn what_a_compiler_says_is_shown() {
-    let project = empty();
-    run(&project, &project.path(""), &["new", "hello", "--lang", "javascript"], 0);
-    let tool = "#!/bin/sh\necho 'plugin.js:3: there is a parenthesis too many' >&2\nexit 1\n";
-    project.write("hello/node_modules/.bin/componentize-qjs", tool);
-    let folder = project.path("hello");
-    let made_executable = Command::new("chmod")
-        .args(["+x", "node_modules/.bin/componentize-qjs"])
-        .current_dir(&folder)
-        .status();
-    assert!(made_executable.unwrap().success());
+    let script = "echo 'plugin.js:3: there is a parenthesis too many' >&2\nexit 1";
+    let project = with_builder(script);
     for verb in ["build", "check"] {
-        let said = stderr(&run(&project, &folder, &[verb], 1));
+        let said = stderr(&run(&project, &project.path("hello"), &[verb], 1));
         assert!(said.contains("plugin.js:3: there is a parenthesis too many\n"), "{verb}: {said}");
+        assert!(said.contains("does not build: @tenon/sdk ended with exit status: 1"), "{said}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_wrong_with_a_source_is_shown_with_its_file_and_line() {
+    let problems = r#"{"problems": [
+        {"file": "plugin.js", "line": 3, "column": 5, "source": "  readonly: true,", "message": "no such field\nerror: x", "hint": "did you mean `readOnly`?"},
+        {"message": "there is no tool", "hint": ""}
+    ]}"#
+    .replace('\n', " ");
+    let project =
+        with_builder(&format!("echo 'what it says'; cat <<'END'\n{problems}\nEND\nexit 1"));
+    let folder = project.path("hello");
+    insta::assert_snapshot!(stderr(&run(&project, &folder, &["build"], 1)));
+    let output = parsed(&run(&project, &folder, &["--json", "build"], 1));
+    let error = &output["error"];
+    assert_eq!(error["code"], "not-built");
+    assert_eq!(error["message"], "plugin.js:3:5: no such field\nerror: x\nthere is no tool");
+    assert_eq!(error["problems"][0]["line"], 3);
+    assert_eq!(error["problems"][0]["hint"], "did you mean `readOnly`?");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 8, "no part of a component is left");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use serde::Serialize;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_config::admit::Refusal;
@@ -15,16 +14,16 @@ use tenon_host::types::text::one_line;
 use tenon_host::{Platform, PluginKind, PluginState};
 
 use crate::approval::ValueKind;
-use crate::authored::AuthoredPlugin;
+use crate::authored::{AuthoredPlugin, AuthoredPlugins};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
 use crate::listing::Listing;
 use crate::open::trust;
 use crate::templates::Language;
-use crate::{Common, open, output};
+use crate::{Common, open, output, project_folder};
 
-/// Check the plugin of a folder before it is published
+/// Check the plugin of a folder, or those of a project, before they are published
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon check
@@ -36,7 +35,7 @@ worlds of the contract. The plugin does not run. `--register` also runs its regi
 nothing granted, checks its tools and schemas as a host does, and has it list its resources and \
 prompts. The exit code is 0 if there are only warnings.")]
 pub(crate) struct Args {
-    /// The folder with the plugin.toml [default: that of --project]
+    /// The folder of a plugin or a project [default: this one, or the nearest above it]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Check the last build
@@ -83,9 +82,39 @@ impl Findings {
 const LARGE_COMPONENT_BYTES: usize = 32_000_000;
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let folder = args.folder.as_ref().unwrap_or(&common.project);
-    let authored = AuthoredPlugin::read(folder)?;
-    trust::require_code(common, folder)?;
+    let folder = project_folder::of_author(common, args.folder.as_deref());
+    let authored = AuthoredPlugins::read(common, &folder)?;
+    trust::require_code(common, &folder)?;
+    let mut reports = Vec::new();
+    for plugin in &authored.plugins {
+        let report = check(plugin, &args).await?;
+        if !common.json {
+            show(&report, args.register)?;
+        }
+        reports.push(report);
+    }
+    if common.json {
+        authored.print_json(&reports)?;
+    }
+    let fails = reports.iter().any(|report| report.errors() > 0);
+    Ok(if fails { Exit::Failed } else { Exit::Success }.into())
+}
+
+/// What was found of a plugin.
+#[derive(Debug, Serialize)]
+struct Report {
+    plugin: String,
+    findings: Vec<Finding>,
+    registered: Option<Registered>,
+}
+
+impl Report {
+    fn errors(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+    }
+}
+
+async fn check(authored: &AuthoredPlugin, args: &Args) -> Result<Report, Error> {
     let plugin = &authored.plugin;
     if plugin.kind() == PluginKind::Mcp {
         let problem =
@@ -95,24 +124,30 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let mut findings = Findings::default();
     // A script is compiled in any case: that writes nothing.
     if !args.no_build || plugin.script().is_some() {
-        match build(&authored, BuildProfile::Release).await {
+        match build(authored, BuildProfile::Release).await {
             Err(Error::NotBuilt(problem)) => {
                 findings.error(format!("it does not build: {problem}"), None)
+            }
+            Err(Error::Source(problems)) => {
+                for problem in problems {
+                    let remedy = problem.hint().map(str::to_string);
+                    findings.error(problem.to_string(), remedy);
+                }
             }
             built => drop(built?),
         }
     }
     let is_built = findings.0.is_empty();
     if let Some(path) = plugin.component().filter(|_| is_built) {
-        check_component(&mut findings, &authored, path)?;
+        check_component(&mut findings, authored, path)?;
     }
-    check_manifest(&mut findings, &authored);
-    let is_admitted = check_admission(&mut findings, &authored).await;
+    check_manifest(&mut findings, authored);
+    let is_admitted = check_admission(&mut findings, authored).await;
     let registered = match args.register && is_built && is_admitted {
-        true => register(&mut findings, &authored).await?,
+        true => register(&mut findings, authored).await?,
         false => None,
     };
-    show(common, plugin.id(), &findings.0, registered.as_ref(), args.register)
+    Ok(Report { plugin: plugin.id().to_string(), findings: findings.0, registered })
 }
 
 /// What a plugin registered, and what it lists.
@@ -144,19 +179,9 @@ impl Registered {
     }
 }
 
-fn show(
-    common: &Common,
-    id: &str,
-    findings: &[Finding],
-    registered: Option<&Registered>,
-    asked: bool,
-) -> Result<ExitCode, Error> {
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    let code = ExitCode::from(if errors > 0 { Exit::Failed } else { Exit::Success });
-    if common.json {
-        output::json(&json!({ "plugin": id, "findings": findings, "registered": registered }))?;
-        return Ok(code);
-    }
+fn show(report: &Report, is_registered: bool) -> Result<(), Error> {
+    let Report { plugin: id, findings, registered } = report;
+    let errors = report.errors();
     for Finding { severity, problem, remedy } in findings {
         let word = match severity {
             Severity::Error => "error",
@@ -167,7 +192,7 @@ fn show(
             output::line(format!("  {}", remedy.replace('\n', "\n  ")))?;
         }
     }
-    for (kind, names) in registered.iter().flat_map(|registered| registered.parts()) {
+    for (kind, names) in registered.iter().flat_map(Registered::parts) {
         if !names.is_empty() {
             output::line(format!("{kind}: {}", one_line(&names.join(", "))))?;
         }
@@ -185,9 +210,8 @@ fn show(
             format!("{} and {}", count(errors, "error"), count(warnings, "warning"))
         }
     };
-    let more = if asked { "" } else { "; `--register` checks its tools, too" };
-    output::line(format!("plugin \"{id}\": {verdict}{more}"))?;
-    Ok(code)
+    let more = if is_registered { "" } else { "; `--register` checks its tools, too" };
+    output::line(format!("plugin \"{id}\": {verdict}{more}"))
 }
 
 /// Checks the bytes of a component, and its manifest against them.
@@ -297,7 +321,7 @@ fn check_metadata(findings: &mut Findings, authored: &AuthoredPlugin, component:
     let line = |key: &str, value: &str| {
         let language = language?;
         let line = match language {
-            Language::JavaScript => format!("\"{key}\": \"{value}\""),
+            Language::JavaScript | Language::TypeScript => format!("\"{key}\": \"{value}\""),
             _ => format!("{key} = \"{value}\""),
         };
         Some(format!("add to {}: {line}", language.file()))

@@ -27,7 +27,7 @@ after each change the last call is made again. Calls, what they used, refusals a
 The plugins of the folder get what their manifests request as long as this command runs. All else holds as in \
 every host. Components are built with `tenon build --debug`; `tenon build` makes those to publish.")]
 pub(crate) struct Args {
-    /// The folder of a plugin or a project [default: that of --project]
+    /// The folder of a project [default: that of --project]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Serve the plugins to MCP clients as well, over HTTP on this address, at /mcp

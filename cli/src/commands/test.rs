@@ -4,15 +4,15 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::authored::AuthoredPlugin;
+use crate::authored::{AuthoredPlugin, AuthoredPlugins};
 use crate::cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
 use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
 use crate::open::trust;
 use crate::source_tree::SourceTree;
-use crate::{Common, output};
+use crate::{Common, output, project_folder};
 
-/// Run the cases of a plugin
+/// Run the cases of the plugin of a folder, or of those of a project
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon test
@@ -24,7 +24,7 @@ answers to HTTP requests, of a model and of the user), what is called, and what 
 its own, in which the plugin has what its manifest requests. No case reaches the network or files of yours. A component \
 that is missing or older than its source is built first.")]
 pub(crate) struct Args {
-    /// The folder with the plugin.toml [default: that of --project]
+    /// The folder of a plugin or a project [default: this one, or the nearest above it]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Run cases whose names have this text in them
@@ -36,49 +36,64 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let folder = args.folder.as_ref().unwrap_or(&common.project);
-    let authored = AuthoredPlugin::read(folder)?;
-    trust::require_code(common, folder)?;
-    let mut files = CaseFile::read_all(folder)?;
-    if let Some(only) = &args.only {
-        files.iter_mut().for_each(|file| file.cases.retain(|case| case.name.contains(only)));
+    let folder = project_folder::of_author(common, args.folder.as_deref());
+    let authored = AuthoredPlugins::read(common, &folder)?;
+    trust::require_code(common, &folder)?;
+    let mut results = Vec::new();
+    for plugin in &authored.plugins {
+        test(common, &args, plugin, &mut results).await?;
     }
-    if files.iter().all(|file| file.cases.is_empty()) {
-        let problem = match args.only {
+    if results.is_empty() {
+        return Err(Error::Input(match &args.only {
             Some(only) => format!("no case has {only:?} in its name"),
             None => {
                 format!("{} has no cases: there is no file in its folder `cases`", folder.display())
             }
-        };
-        return Err(Error::Input(problem));
-    }
-    if let Some(component) = authored.plugin.component().filter(|_| !args.no_build)
-        && (!component.exists() || SourceTree::read(folder).newer_than(component).is_some())
-    {
-        build(&authored, BuildProfile::Debug).await?;
-    }
-    let plugin = PluginUnderTest::new(&authored);
-    let mut results = Vec::new();
-    for file in &files {
-        if !common.json {
-            output::line(file.path.strip_prefix(".").unwrap_or(&file.path).display())?;
-        }
-        for result in run_all(&plugin, file).await {
-            if !common.json {
-                show(&result)?;
-            }
-            results.push((file, result));
-        }
+        }));
     }
     let failed = results.iter().filter(|(_, result)| !result.problems.is_empty()).count();
     if common.json {
-        let cases =
-            results.iter().map(|(file, result)| json!({ "file": file.path, "case": result }));
+        let cases = results.iter().map(|(path, result)| json!({ "file": path, "case": result }));
         output::json(&json!({ "failed": failed, "cases": cases.collect::<Vec<_>>() }))?;
     } else {
         output::line(format!("{} passed, {failed} failed", results.len() - failed))?;
     }
     Ok(if failed == 0 { Exit::Success } else { Exit::Failed }.into())
+}
+
+/// Runs the cases of a plugin, and adds what came of them with the files that they are in.
+async fn test(
+    common: &Common,
+    args: &Args,
+    authored: &AuthoredPlugin,
+    results: &mut Vec<(PathBuf, CaseResult)>,
+) -> Result<(), Error> {
+    let mut files = CaseFile::read_all(&authored.folder)?;
+    if let Some(only) = &args.only {
+        files.iter_mut().for_each(|file| file.cases.retain(|case| case.name.contains(only)));
+    }
+    files.retain(|file| !file.cases.is_empty());
+    if files.is_empty() {
+        return Ok(());
+    }
+    if let Some(component) = authored.plugin.component().filter(|_| !args.no_build)
+        && SourceTree::read(&authored.folder).is_unbuilt(component)
+    {
+        build(authored, BuildProfile::Debug).await?;
+    }
+    let plugin = PluginUnderTest::new(authored);
+    for file in files {
+        if !common.json {
+            output::line(file.path.strip_prefix(".").unwrap_or(&file.path).display())?;
+        }
+        for result in run_all(&plugin, &file).await {
+            if !common.json {
+                show(&result)?;
+            }
+            results.push((file.path.clone(), result));
+        }
+    }
+    Ok(())
 }
 
 fn show(result: &CaseResult) -> Result<(), Error> {

@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tenon_host::types::ToolResult;
 use tenon_host::types::mcp_json::{McpJson, read_tool_result};
-use tenon_host::{Call, Caller};
+use tenon_host::{Call, Caller, Platform};
 
 use crate::error::{Error, RelayedError};
+use crate::tool_arguments::ToolArguments;
 
 /// A call of a tool, as a command was told to make it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DevCall {
     pub(crate) tool: String,
-    pub(crate) arguments: Value,
+    pub(crate) arguments: ToolArguments,
     pub(crate) timeout_millis: Option<u64>,
     pub(crate) agent: Option<String>,
     pub(crate) session: Option<String>,
@@ -40,11 +41,10 @@ enum DevOutcome {
 }
 
 impl DevCall {
-    pub(crate) fn new(call: Call) -> Self {
-        let Call { name, arguments, caller } = call;
+    pub(crate) fn new(tool: String, arguments: ToolArguments, caller: Caller) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
-            tool: name,
+            tool,
             arguments,
             timeout_millis: caller.timeout.map(millis),
             agent: caller.agent_id,
@@ -53,7 +53,8 @@ impl DevCall {
         }
     }
 
-    pub(super) fn call(&self) -> Call {
+    /// The call, of a tool that this platform has.
+    pub(super) fn call(&self, platform: &Platform) -> Call {
         let caller = Caller {
             timeout: self.timeout_millis.map(Duration::from_millis),
             agent_id: self.agent.clone(),
@@ -61,7 +62,7 @@ impl DevCall {
             traceparent: self.traceparent.clone(),
             ..Caller::default()
         };
-        Call { name: self.tool.clone(), arguments: self.arguments.clone(), caller }
+        self.arguments.call(platform, self.tool.clone(), caller)
     }
 }
 

@@ -276,7 +276,7 @@ impl Session {
         if let Some(call) = self.last_call.clone().filter(|_| self.waiting.is_empty()) {
             let platform = platform.clone();
             self.work.spawn(async move {
-                let result = platform.call(call.call()).await.map_err(Error::from);
+                let result = platform.call(call.call(&platform)).await.map_err(Error::from);
                 Done::Repeated { call, result }
             });
         }
@@ -291,7 +291,7 @@ impl Session {
             let platform = platform.clone();
             self.work.spawn(async move {
                 let called = async {
-                    let result = platform.call(call.call()).await;
+                    let result = platform.call(call.call(&platform)).await;
                     DevAnswer::new(notes, result.map_err(Error::from))
                 };
                 let answer = tokio::select! {
@@ -344,8 +344,7 @@ impl WatchedPlugin {
 
     /// Whether its component is not there, or older than its source.
     fn is_outdated(&self) -> bool {
-        let Some(component) = &self.component else { return false };
-        !component.exists() || self.source.newer_than(component).is_some()
+        self.component.as_ref().is_some_and(|component| self.source.is_unbuilt(component))
     }
 }
 

@@ -1,7 +1,6 @@
 //! What can be said of a call without starting any server: by what configurations say of tools, and by what is kept
 //! of the servers from when they were last asked.
 
-use serde_json::Value;
 use tenon_config::discover::Candidate;
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
@@ -9,22 +8,21 @@ use tenon_host::{CallError, KnownServer, disabled_tool};
 
 use super::FoundPlugins;
 use crate::error::Error;
+use crate::tool_arguments::ToolArguments;
 
 /// The call that a call of a tool comes to which the host has once for all plugins: of the same tool
 /// of the plugin that its arguments name.
 pub(crate) fn of_one_plugin(
     found: &FoundPlugins,
     name: &str,
-    arguments: &Value,
-) -> Option<(String, Value)> {
+    arguments: &ToolArguments,
+) -> Option<(String, ToolArguments)> {
     McpOperation::of_tool(name)?;
-    let id = arguments.get(McpOperation::PLUGIN_ARGUMENT)?.as_str()?;
+    let id = arguments.text(McpOperation::PLUGIN_ARGUMENT)?;
     let owner = found.discovery.candidates.iter().find(|candidate| candidate.id() == id)?;
     let style = found.sources.name_style(owner);
     let name = style.render(owner.id(), owner.namespace(), name).to_string();
-    let mut arguments = arguments.clone();
-    arguments.as_object_mut()?.remove(McpOperation::PLUGIN_ARGUMENT);
-    Some((name, arguments))
+    Some((name, arguments.without(McpOperation::PLUGIN_ARGUMENT)))
 }
 
 /// Why a call of a tool cannot succeed, as far as that is known. Hooks may change what a call says, so
@@ -33,7 +31,7 @@ pub(crate) fn refusal(
     found: &FoundPlugins,
     owners: &[&Candidate],
     name: &str,
-    arguments: &Value,
+    arguments: &ToolArguments,
 ) -> Option<Error> {
     let (candidates, host_environment) =
         (&found.discovery.candidates, &found.sources.host_environment);
@@ -55,7 +53,8 @@ pub(crate) fn refusal(
                 return Some(disabled.into());
             }
             let has_hooks = candidates.iter().any(Candidate::may_handle_hooks);
-            let problems = if has_hooks { Vec::new() } else { known.problems(tool, arguments) };
+            let arguments = arguments.for_schema(known.input_schema(tool));
+            let problems = if has_hooks { Vec::new() } else { known.problems(tool, &arguments) };
             if problems.is_empty() {
                 return None;
             }

@@ -38,10 +38,15 @@ impl KnownServer {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
+    /// The JSON Schema of the arguments of one of its tools.
+    pub fn input_schema(&self, tool: &str) -> Option<&str> {
+        let known = self.tools.iter().find(|known| known.name == tool);
+        known.map(|known| known.input_schema.as_str())
+    }
+
     /// What is wrong with arguments for one of its tools; nothing where that is not known.
     pub fn problems(&self, tool: &str, arguments: &Value) -> Vec<String> {
-        let known = self.tools.iter().find(|known| known.name == tool);
-        let schema = known.and_then(|known| schema::compile_if_plain(&known.input_schema));
+        let schema = self.input_schema(tool).and_then(schema::compile_if_plain);
         let Some(schema) = schema else { return Vec::new() };
         let mut arguments = arguments.clone();
         nulls::leave_out(&schema, &mut arguments);
