@@ -135,6 +135,7 @@ enum Verb {
     Test(commands::test::Args),
     Build(commands::build::Args),
     Check(commands::check::Args),
+    Schema(commands::schema::Args),
     Completions(commands::completions::Args),
 }
 
@@ -184,6 +185,7 @@ impl Verb {
             | Self::Test(_)
             | Self::Build(_)
             | Self::Check(_)
+            | Self::Schema(_)
             | Self::Completions(_) => false,
         }
     }
@@ -242,6 +244,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Test(args) => commands::test::run(common, args).await,
         Verb::Build(args) => commands::build::run(common, args).await,
         Verb::Check(args) => commands::check::run(common, args).await,
+        Verb::Schema(args) => commands::schema::run(common, args),
         Verb::Completions(args) => commands::completions::run(common, args),
     }
 }

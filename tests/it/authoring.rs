@@ -1,4 +1,4 @@
-//! What authors of plugins do: `tenon new`, `build`, `check`, and `completions`.
+//! What authors of plugins do: `tenon new`, `build`, `check`, `schema`, and `completions`.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -395,6 +395,16 @@ fn with_builder(script: &str) -> Project {
     project.write(builder, format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(project.path(builder), fs::Permissions::from_mode(0o755)).unwrap();
     project
+}
+
+#[test]
+fn editors_get_a_schema_of_each_file() {
+    let project = empty();
+    for (file, title) in [("plugin", "plugin.toml"), ("project", "tenon.toml")] {
+        let schema = stdout(&project.tenon(&["schema", file]));
+        let schema: Value = serde_json::from_str(&schema).expect("it is JSON");
+        assert_eq!(schema["title"], title);
+    }
 }
 
 #[cfg(unix)]

@@ -19,6 +19,7 @@ pub(crate) mod prompts;
 pub(crate) mod publish;
 pub(crate) mod resources;
 pub(crate) mod revoke;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod skills;
 pub(crate) mod state;

@@ -370,6 +370,12 @@ impl Config {
         Self { file: BackingFile::Read, ..self }
     }
 
+    /// The same, as if its file had been silent about what it may inherit.
+    #[cfg(test)]
+    pub fn without_explicit(self) -> Self {
+        Self { said: Explicit::default(), ..self }
+    }
+
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub fn keys_for_user_only(&self) -> Vec<&'static str> {
         let Explicit { history, watch, results, profiles, issuer, client, .. } = &self.said;

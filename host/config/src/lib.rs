@@ -34,6 +34,7 @@ pub mod loopback;
 pub mod manifest;
 pub mod pins;
 pub mod policy;
+pub mod schema;
 pub mod secret;
 pub mod skills;
 pub mod toml_parse;

@@ -59,6 +59,11 @@ pub struct ManifestText {
 }
 
 impl ManifestText {
+    #[cfg(test)]
+    pub(crate) fn of(path: PathBuf, text: &str) -> Self {
+        Self { path, text: text.into() }
+    }
+
     pub(crate) fn digest(&self) -> Digest {
         Digest::of(&self.text)
     }
