@@ -330,6 +330,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_on_limits_has_each_default_and_maximum() {
+        let page = include_str!("../../../docs/reference/limits.md");
+        let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_string);
+        let (usual, most) = (Limits::default().written(), Limits::most().written());
+        for ((key, default), (_, most)) in usual.iter().zip(&most) {
+            let row = format!("| `{key}` | {} | {} | ", text(default), text(most));
+            assert!(page.contains(&row), "docs/reference/limits.md has no row {row}");
+        }
+    }
+
+    #[test]
     fn a_script_may_take_as_many_operations_as_it_has_time_for() {
         let check = |cpu: Duration, expected: u64| {
             assert_eq!(Limits { cpu, ..Limits::default() }.operations(), expected, "{cpu:?}");

@@ -13,4 +13,6 @@ pub const PROJECT: &str = include_str!("../schemas/tenon.schema.json");
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod tests;
