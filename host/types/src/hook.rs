@@ -8,8 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use tenon_contexts::{
     AfterCompletion, AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeCompletion,
-    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, MessageReceived, MessageSending,
-    OnLearning, OnPattern,
+    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, CONTEXTS, ContextInfo,
+    MessageReceived, MessageSending, OnLearning, OnPattern,
 };
 
 use crate::mcp_json;
@@ -123,6 +123,14 @@ pub struct PointInfo {
     pub subject: Option<&'static str>,
     /// Checks a context against its type.
     check: Check,
+}
+
+impl PointInfo {
+    /// What its context has.
+    pub fn context(&self) -> &'static ContextInfo {
+        let found = CONTEXTS.iter().find(|context| context.name == self.function);
+        found.expect("each point has a context")
+    }
 }
 
 type Check = fn(&Map<String, Value>) -> Result<ParsedHookContext, String>;
@@ -319,6 +327,19 @@ impl HookPoint {
     pub fn allows_veto(&self) -> bool {
         self.info().is_none_or(|info| info.veto)
     }
+
+    /// Returns a context of the point, such as a host could make, with every well-known member. With it a handler
+    /// can be tried before a host reaches the point. That of a custom point is empty.
+    ///
+    /// ```
+    /// use tenon_types::HookPoint;
+    ///
+    /// let context = HookPoint::BeforeToolCall.example_context();
+    /// assert_eq!(context["arguments"]["path"], "notes.txt");
+    /// ```
+    pub fn example_context(&self) -> Value {
+        self.info().map_or_else(|| Value::Object(Map::new()), |info| info.context().example())
+    }
 }
 
 /// Whether a name is one of a host's own: a prefix, a colon and the rest, none of them empty or with spaces.
@@ -410,6 +431,88 @@ mod tests {
         check("after-completion", json!({ "request": {} }), Some("missing field `completion`"));
         let wrong = json!({ "request": {}, "completion": 1 });
         check("after-completion", wrong, Some("invalid type: integer `1`, expected a map"));
+    }
+
+    #[test]
+    fn examples_are_contexts_of_their_points_in_the_forms_that_hosts_write() {
+        use crate::completion_json;
+        for info in &POINTS {
+            let Value::Object(context) = info.point.example_context() else {
+                panic!("a context is an object")
+            };
+            info.point.check(&context).expect(info.name);
+            for (name, value) in context {
+                let written = match &*name {
+                    "request" => completion_json::request(
+                        &completion_json::read_request(value.clone()).expect(info.name),
+                    ),
+                    "result" if info.point == HookPoint::AfterToolCall => mcp_json::tool_result(
+                        &mcp_json::read_tool_result(value.clone()).expect(info.name),
+                    ),
+                    "evaluation" => mcp_json::evaluation(
+                        &mcp_json::read_evaluation(value.clone()).expect(info.name),
+                    ),
+                    "completion" => {
+                        completion_json::read_parts(&mut value.clone()).expect(info.name);
+                        continue;
+                    }
+                    _ => continue,
+                };
+                assert_eq!(written, value, "{}: {name}", info.name);
+            }
+        }
+        assert_eq!(HookPoint::Custom("acme:deploy".into()).example_context(), json!({}));
+    }
+
+    /// `TENON_BLESS=1` writes what is below the mark.
+    #[test]
+    fn the_page_on_contexts_has_each_point() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs/reference/hook-contexts.md");
+        let mark = "<!-- points -->\n";
+        let page = std::fs::read_to_string(&path).expect("the page is there");
+        let (above, below) = page.split_once(mark).expect("the page has a mark");
+        let expected: String = POINTS.iter().map(section).collect();
+        if std::env::var_os("TENON_BLESS").is_some() {
+            std::fs::write(&path, format!("{above}{mark}{expected}")).expect("it can be written");
+        } else {
+            assert!(
+                below == expected,
+                "hook-contexts.md is to have, as TENON_BLESS=1 writes it:\n{expected}"
+            );
+        }
+    }
+
+    /// A point, for the page on contexts.
+    fn section(info: &PointInfo) -> String {
+        use crate::hook::context::{MemberInfo, MemberKind};
+        let PointInfo { name, veto, subject, .. } = info;
+        let context = info.context();
+        let about = context.description.trim();
+        let about =
+            about.strip_prefix(&format!("`{name}`: ")).expect("a description names its point");
+        let mut letters = about.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        let veto = if *veto { "A handler may veto. " } else { "A handler cannot veto. " };
+        let changes = subject.map_or("everything".into(), |subject| format!("`{subject}`"));
+        let mut text = format!(
+            "\n## `{name}`\n\n{first}{}\n\n{veto}It may change {changes}.\n\n| member | type | meaning |\n|---|---|---|\n",
+            letters.as_str()
+        );
+        for MemberInfo { name, kind, description } in context.members {
+            let kind = match kind {
+                MemberKind::Text => "text",
+                MemberKind::List => "list",
+                MemberKind::Object => "object",
+                MemberKind::Any => "any",
+            };
+            text.push_str(&format!("| `{name}` | {kind} | {} |\n", description.trim()));
+        }
+        let mut example = context.example();
+        example.sort_all_objects();
+        let example = serde_json::to_string_pretty(&example).expect("it is JSON");
+        text.push_str(&format!("\n```json\n{example}\n```\n"));
+        text
     }
 
     #[test]
