@@ -666,10 +666,58 @@ mod tests {
     use super::*;
     use crate::call::Caller;
     use serde_json::json;
+    use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
+    use tenon_config::grant::{Capability, Eligibility};
     use tenon_config::limits::LimitExceeded;
     use tenon_types::{HookMode, HookPoint, Verdict};
+
+    /// The name and the number of parameters of a function, as the page on scripts has it. A getter is a function,
+    /// too.
+    fn function_of(signature: &str) -> (String, usize) {
+        let (receivers, rest) = match signature.split_once('.') {
+            Some((_, rest)) => (1, rest),
+            None => (0, signature),
+        };
+        match rest.split_once('(') {
+            Some((name, parameters)) => {
+                let parameters = parameters.trim_end_matches(')').split(", ");
+                let parameters = parameters.filter(|parameter| !parameter.is_empty());
+                (name.to_string(), receivers + parameters.count())
+            }
+            None => (format!("get${rest}"), receivers),
+        }
+    }
+
+    #[test]
+    fn the_page_on_scripts_has_each_function() {
+        let page = include_str!("../../../../docs/reference/scripts.md");
+        let mut documented = BTreeSet::new();
+        for row in page.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+            let [functions, _, needs] = cells[..] else { panic!("{row}") };
+            documented.extend(functions.split('`').skip(1).step_by(2).map(function_of));
+            for capability in needs.split('`').skip(1).step_by(2) {
+                let capability = Capability::named(capability).expect(row);
+                assert!(matches!(capability.availability, Eligibility::OnRequest { .. }), "{row}");
+            }
+        }
+        // Operators, and functions of the engine's own that are there in a bounded form.
+        let is_of_rhai = |name: &str, parameters: usize| {
+            !name.starts_with(|c: char| c.is_ascii_alphabetic())
+                || ["debug", "sleep", "to_debug", "to_string"].contains(&name)
+                || (name, parameters) == ("replace", 3)
+        };
+        let engine = engine(&setting_within(Limits::default().cpu), &Arc::default());
+        let registered = engine.collect_fn_metadata(
+            None,
+            |info| Some((info.metadata.name.to_string(), info.metadata.num_params)),
+            false,
+        );
+        let registered = registered.into_iter().filter(|(name, n)| !is_of_rhai(name, *n));
+        assert_eq!(documented, registered.collect());
+    }
 
     fn compile(text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
         compile_within(Limits::default().cpu, text)
