@@ -140,6 +140,46 @@ fn the_glossary_names_only_what_there_is() {
     }
 }
 
+/// What stands between backticks in the first column of the tables of a page, from a heading to the next.
+fn rows_below(page: &str, heading: &str) -> BTreeSet<String> {
+    let (_, section) = page.split_once(heading).expect(heading);
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split('`').next()).map(str::to_string).collect()
+}
+
+/// The texts in a function of the repository's, which is named by its first line.
+fn texts_in(path: &str, function: &str) -> BTreeSet<String> {
+    let source = fs::read_to_string(format!("{ROOT}/{path}")).expect(path);
+    let (_, body) = source.split_once(function).expect(function);
+    let body = body.split("\n    }\n").next().unwrap_or_default();
+    body.split('"').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+#[test]
+fn the_page_on_errors_has_each_code() {
+    let page = include_str!("../../docs/reference/errors.md");
+    let contract = include_str!("../../wit/plugin/types.wit");
+    let (_, cases) = contract.split_once("enum error-code {").expect("there are codes");
+    let lines = cases.split('}').next().unwrap_or_default().lines().map(str::trim);
+    let cases = lines.filter(|line| !line.starts_with("///"));
+    let cases: BTreeSet<String> =
+        cases.filter_map(|case| case.strip_suffix(',')).map(str::to_string).collect();
+    assert_eq!(rows_below(page, "## Codes of plugins"), cases);
+
+    let mut codes = texts_in("cli/src/error.rs", "fn code(&self) -> &'static str {");
+    codes.extend(texts_in("host/src/call/mod.rs", "pub fn code(&self) -> &'static str {"));
+    assert_eq!(rows_below(page, "## Codes of the host"), codes);
+
+    let command = include_str!("../../cli/src/error.rs");
+    let (_, exits) = command.split_once("Exit codes:\n").expect("there are exit codes");
+    let exits = exits.split("\";").next().unwrap_or_default().lines();
+    for (code, meaning) in exits.filter_map(|line| line.trim().split_once("  ")) {
+        let row = format!("\n| {code} | {meaning} |");
+        assert!(page.contains(&row), "docs/reference/errors.md has no row {row}");
+    }
+}
+
 /// What one room takes of another, and where: `host/src/a.rs:3: use crate::b::C;`.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
