@@ -709,7 +709,7 @@ mod tests {
                 || ["debug", "sleep", "to_debug", "to_string"].contains(&name)
                 || (name, parameters) == ("replace", 3)
         };
-        let engine = engine(&setting_within(Limits::default().cpu), &Arc::default());
+        let engine = engine(&setting_within(Limits::default().cpu), &Arc::default(), &Arc::default());
         let registered = engine.collect_fn_metadata(
             None,
             |info| Some((info.metadata.name.to_string(), info.metadata.num_params)),
@@ -948,7 +948,7 @@ mod tests {
     fn a_script_takes_so_many_operations_and_no_more_whatever_the_clock_says() {
         let setting = setting_within(Duration::from_millis(2));
         let limits = setting.limits.clone();
-        let mut engine = engine(&setting, &Arc::default());
+        let mut engine = engine(&setting, &Arc::default(), &Arc::default());
         // Nobody looks at the time; it ends all the same where there is no limit, or a larger one.
         let (most, last) = (limits.operations(), Arc::new(AtomicU64::new(0)));
         let seen = last.clone();
