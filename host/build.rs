@@ -31,7 +31,6 @@ fn build_components() -> Result<PathBuf, Box<dyn Error>> {
         "guests/mcp-bridge",
         "guests/mcp-client",
         "guests/remote-bridge",
-        "guests/http-client",
         "guests/schema-checker",
         "sdk",
         "guests/Cargo.toml",

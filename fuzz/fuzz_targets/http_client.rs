@@ -1,4 +1,4 @@
 //! URLs and headers of any text.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| http_client::fuzzing::http_client(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tenon_sdk::http::fuzzing::http_client(data));

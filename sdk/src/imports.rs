@@ -6,8 +6,13 @@ pub(crate) use crate::bindings::base::tenon::plugin::{
     config, host_tools, inference, log, memory, messaging, notify, secrets, user,
 };
 #[cfg(target_arch = "wasm32")]
+pub(crate) use crate::http::component as http;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use crate::sleep::component as clock;
+#[cfg(target_arch = "wasm32")]
 pub(crate) use crate::state::component as keyvalue;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::imports::{
-    config, host_tools, inference, keyvalue, log, memory, messaging, notify, secrets, user,
+    clock, config, host_tools, http, inference, keyvalue, log, memory, messaging, notify, secrets,
+    user,
 };

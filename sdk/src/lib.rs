@@ -90,7 +90,7 @@
 //! | its configuration, the log, progress, news | [`config`](mod@config), [`log`](mod@log), [`Context`], [`notify`] | - |
 //! | files | [`std::fs`], with absolute paths | `filesystem = ["read:~/notes/**"]` |
 //! | variables of the environment | [`std::env::var`] | `environment = ["LANG"]` |
-//! | HTTP | `wasi:http`, see below | `network = ["https://api.example.com/*"]` |
+//! | HTTP | [`http`] | `network = ["https://api.example.com/*"]` |
 //! | secrets | [`secrets`] | `secrets = ["api-key"]` |
 //! | other tools | [`host_tools`] | `tools = ["text_tools__*"]` |
 //! | language models | [`inference`] | `providers = ["a-model"]` |
@@ -102,9 +102,8 @@
 //! The clock and randomness of `std` are there for every plugin; sockets, threads and processes for
 //! none. What is not granted fails with an ordinary [`std::io::Error`] or with [`ErrorCode::Denied`].
 //!
-//! `std` has no HTTP. The crate `wasip3` has `wasi:http` itself, whose functions are async, so that
-//! other calls of the instance go on. Crates over WASI 0.2 such as `waki` and `wstd` have more
-//! comfort and work as well, but the instance waits as a whole while they do.
+//! [`sleep`] waits, and needs no grant. Requests and pauses are async, so that other calls of the instance go on. Crates
+//! over WASI 0.2 such as `waki` and `wstd` work as well, but the instance waits as a whole while they do.
 
 // The attributes write paths of the crate's users, and tests of this crate have some.
 #[cfg(test)]
@@ -120,6 +119,7 @@ mod error;
 pub mod eval;
 pub mod hook;
 pub mod host_tools;
+pub mod http;
 mod imports;
 pub mod inference;
 pub mod instance;
@@ -133,6 +133,7 @@ pub mod provider;
 pub mod resource;
 mod schema;
 pub mod secrets;
+mod sleep;
 pub mod state;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
@@ -144,6 +145,7 @@ pub use content::{Content, Json, ToolResult};
 pub use context::Context;
 pub use error::{Error, ErrorCode, Failure, Result};
 pub use resource::{ResourceContents, ResourceLink};
+pub use sleep::sleep;
 pub use tenon_sdk_macros::{eval, hook, plugin, prompt, resource, tool};
 
 pub use schemars::{self, JsonSchema};

@@ -48,9 +48,13 @@ fn crates_depend_on_each_other_in_one_direction() {
             ],
             "tenon-serve" => &["tenon-host", "tenon-inputs", "tenon-repoll", "tenon-uri-template"],
             "tenon-types" => &["tenon-contexts"],
-            "tenon-sdk" => {
-                &["tenon-contexts", "tenon-exports", "tenon-sdk-macros", "tenon-uri-template"]
-            }
+            "tenon-sdk" => &[
+                "tenon-contexts",
+                "tenon-exports",
+                "tenon-inputs",
+                "tenon-sdk-macros",
+                "tenon-uri-template",
+            ],
             "tenon-sdk-macros" => &["tenon-uri-template"],
             "tenon-tests" => &[
                 "tenon-config",

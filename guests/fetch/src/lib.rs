@@ -1,13 +1,11 @@
 //! Requests a URL and returns what it answers. Every redirect is a request of its own, which the
 //! host judges like the first.
 
-mod redirect;
-
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http_client::{Headers, Request, send};
+use tenon_sdk::http::{self, Headers};
 use tenon_sdk::{Context, Deserialize, Error, Json, JsonSchema, Result, Serialize, plugin, tool};
 
 plugin!(tools: [fetch]);
@@ -17,7 +15,7 @@ const USUAL_BYTES: usize = 1024 * 1024;
 /// How much of a body can be asked for.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// How many redirects are followed.
-const MOST_REDIRECTS: usize = 5;
+const MOST_REDIRECTS: u32 = 5;
 
 /// The headers of an answer that are told. Others are of no use to the reader, or secret.
 const TOLD: [&str; 13] = [
@@ -50,7 +48,7 @@ pub enum Method {
     Options,
 }
 
-impl From<Method> for http_client::Method {
+impl From<Method> for http::Method {
     fn from(method: Method) -> Self {
         match method {
             Method::Get => Self::Get,
@@ -115,41 +113,29 @@ pub async fn fetch(
         let message = format!("max_bytes is {most}: at most {MOST_BYTES} bytes are returned");
         return Err(Error::invalid_input(message).into());
     }
-    let mut request = Request {
-        method: method.unwrap_or(Method::Get).into(),
-        url: http_client::parse(&url)?,
-        headers: headers.unwrap_or_default().into_iter().collect(),
-        body: body.map(String::into_bytes),
-        patience: None,
-    };
-    let missing = |name: &str| !request.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
+    let headers = headers.unwrap_or_default();
+    let missing = |name: &str| !headers.keys().any(|key| key.eq_ignore_ascii_case(name));
     let agent = missing("user-agent").then_some(concat!("tenon-fetch/", env!("CARGO_PKG_VERSION")));
     let trace = context.traceparent().filter(|_| missing("traceparent"));
-    let more = [("user-agent", agent), ("traceparent", trace)];
-    let more = more.into_iter().filter_map(|(name, value)| Some((name.into(), value?.into())));
-    request.headers.extend(more);
-
-    for _ in 0..=MOST_REDIRECTS {
-        let response = send(request.clone()).await?;
-        if let Some(next) =
-            redirect::next(&request, response.status, response.headers.get("location"))?
-        {
-            request = next;
-            continue;
+    let method = method.unwrap_or(Method::Get).into();
+    let mut request = http::request(method, &url).retries(0).redirects(MOST_REDIRECTS);
+    for (name, value) in [("user-agent", agent), ("traceparent", trace)] {
+        if let Some(value) = value {
+            request = request.header(name, value);
         }
-        let (bytes, truncated) = response.body.read(most).await?;
-        let (body, encoding) = written(bytes, truncated);
-        return Ok(Json(Fetched {
-            status: response.status,
-            url: request.url.to_string(),
-            headers: told(&response.headers),
-            body,
-            encoding,
-            truncated,
-        }));
     }
-    let start = http_client::shown(&http_client::parse(&url)?);
-    Err(Error::failed(format!("{start} redirects more than {MOST_REDIRECTS} times")).into())
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    if let Some(body) = body {
+        request = request.body(body);
+    }
+    let mut response = request.send().await?;
+    let (status, url) = (response.status, response.url.to_string());
+    let headers = told(&response.headers);
+    let (bytes, truncated) = response.read(most).await?;
+    let (body, encoding) = written(bytes, truncated);
+    Ok(Json(Fetched { status, url, headers, body, encoding, truncated }))
 }
 
 fn told(headers: &Headers) -> BTreeMap<String, String> {

@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use http_client::sse::{Event, EventTooLong, Parser};
-use http_client::{Method, Request, Response, Url, send};
+use tenon_sdk::http::sse::{Event, EventTooLong, Parser};
+use tenon_sdk::http::{self, Method, Request, Response, Url};
 use tenon_sdk::provider::{Completion, CompletionRequest, CompletionSummary, Deltas, ModelInfo};
 use tenon_sdk::{Context, Error, ErrorCode, secrets};
 
@@ -40,7 +40,7 @@ impl Client {
                 Err(error) => return Err(error),
             },
         };
-        let name = http_client::shown(&base).trim_end_matches('/').to_string();
+        let name = http::shown(&base).trim_end_matches('/').to_string();
         let endpoint = Endpoint { name, key };
         Ok(Self { settings, base, endpoint })
     }
@@ -88,7 +88,7 @@ impl Client {
             let mut parser = Parser::default();
             let mut events = Vec::new();
             let mut done = false;
-            while !done && let Some(piece) = response.body.piece().await? {
+            while !done && let Some(piece) = response.chunk().await? {
                 parser.push(&piece, &mut events).map_err(too_long)?;
                 done = pass(&mut assembler, events.drain(..), deltas).await?;
             }
@@ -141,14 +141,14 @@ impl Client {
             ("traceparent", traceparent),
         ];
         let headers = headers.into_iter().filter_map(|(n, v)| Some((n.into(), v?.into())));
-        let patience = Some(self.settings.patience());
+        let timeout = Some(self.settings.patience());
         let headers = headers.collect();
-        let response = send(Request { method, url, headers, body, patience }).await?;
+        let mut response = http::send(Request { method, url, headers, body, timeout }).await?;
         if (200..300).contains(&response.status) {
             return Ok(response);
         }
         // What there is of the reason will do.
-        let (body, _) = response.body.read(MOST_REFUSAL).await.unwrap_or_default();
+        let (body, _) = response.read(MOST_REFUSAL).await.unwrap_or_default();
         let now = SystemTime::now();
         let error = self.endpoint.refused(response.status, &response.headers, &body, now);
         if error.code == ErrorCode::Denied && self.endpoint.key.is_none() {
@@ -165,8 +165,8 @@ impl Client {
         }
     }
 
-    async fn whole(&self, response: Response) -> Result<Vec<u8>, Error> {
-        match response.body.read(MOST_ANSWER).await? {
+    async fn whole(&self, mut response: Response) -> Result<Vec<u8>, Error> {
+        match response.read(MOST_ANSWER).await? {
             (body, false) => Ok(body),
             (_, true) => Err(self.endpoint.malformed("the answer is too long")),
         }

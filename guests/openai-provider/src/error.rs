@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use http_client::Headers;
 use serde_json::Value;
 use tenon_sdk::Error;
+use tenon_sdk::http::Headers;
 
 use crate::key::Key;
 

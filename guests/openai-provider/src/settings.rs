@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use http_client::Url;
 use serde::Deserialize;
+use tenon_sdk::http::Url;
 use tenon_sdk::provider::{ModelFeatures, ModelInfo, Provider as _};
 use tenon_sdk::{Error, ErrorCode};
 
@@ -106,7 +106,7 @@ impl Settings {
     ///
     /// [`ErrorCode::Failed`] where it is none.
     pub fn base(&self) -> Result<Url, Error> {
-        http_client::parse(&self.base_url).map_err(|error| match error.code {
+        tenon_sdk::http::parse(&self.base_url).map_err(|error| match error.code {
             ErrorCode::InvalidInput => {
                 Error::failed(format!("configuration \"base_url\": {}", error.message))
             }

@@ -163,3 +163,24 @@ pub(crate) mod user {
         current().answer_page(&page)
     }
 }
+
+pub(crate) mod clock {
+    use std::time::Duration;
+
+    use crate::testing::timers::Sleep;
+
+    pub(crate) fn wait_for(time: Duration) -> Sleep {
+        Sleep::new(time)
+    }
+}
+
+pub(crate) mod http {
+    use super::current;
+    use crate::Error;
+    use crate::http::{Headers, Request};
+    pub(crate) use crate::testing::http::Body;
+
+    pub(crate) async fn send(request: Request) -> Result<(u16, Headers, Body), Error> {
+        current().answer_http(request)
+    }
+}

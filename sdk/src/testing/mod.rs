@@ -56,6 +56,27 @@
 //! # }
 //! ```
 //!
+//! HTTP requests are answered by the test, and [`sleep`](crate::sleep) lets the time pass at once:
+//!
+//! ```
+//! use tenon_sdk::testing::Host;
+//! use tenon_sdk::{Result, http, json, tool};
+//!
+//! /// Says how warm it is.
+//! #[tool]
+//! async fn temperature(city: String) -> Result<String> {
+//!     let request = http::get("https://api.example.com/weather").query("city", city);
+//!     let weather: tenon_sdk::Value = request.send().await?.error_for_status()?.json().await?;
+//!     Ok(weather["degrees"].to_string())
+//! }
+//!
+//! # fn main() {
+//! let host = Host::new().http("GET https://api.example.com/*", json!({ "degrees": 21 }));
+//! assert_eq!(host.run(temperature("Graz".into())).unwrap(), "21");
+//! assert_eq!(host.requests()[0].url.query(), Some("city=Graz"));
+//! # }
+//! ```
+//!
 //! A `Host` belongs to the test that made it, and tests run in parallel as ever. Functions that wait
 //! for a timer or a socket of some executor are run by that executor, within [`Host::scope`].
 //!
@@ -64,10 +85,12 @@
 //! `tenon-harness` runs components.
 
 mod calls;
+mod http;
 pub(crate) mod imports;
 mod prompts;
 mod resources;
 mod run;
+mod timers;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -76,6 +99,8 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -93,6 +118,7 @@ use crate::user::{Answer, FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use crate::{Context, Error, Result, ToolResult};
 
 pub use calls::StreamedAnswer;
+pub use http::{HttpAnswer, IntoHttpAnswer};
 pub use prompts::{FilledPrompt, PromptDefinition, PromptMessage};
 pub use resources::ResourceTemplate;
 pub(crate) use run::current;
@@ -130,6 +156,8 @@ struct Script {
     state: RefCell<BTreeMap<&'static str, BTreeMap<String, Vec<u8>>>>,
     forms: RefCell<Option<Forms>>,
     pages: RefCell<Option<Pages>>,
+    network: http::Network,
+    timers: timers::Timers,
 }
 
 #[derive(Clone, Default)]
@@ -283,9 +311,22 @@ impl Host {
     /// A future that turns to this host whenever it is polled, by whatever executor.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        poll_fn(|context| {
-            let _entered = run::HostScope::new(self);
-            future.as_mut().poll(context)
+        // Kept weakly: who looks for a future that waits for ever counts who could wake it.
+        let mut former = Weak::<timers::NotingWaker>::new();
+        poll_fn(|task| {
+            let known = former.upgrade().filter(|known| known.wakes(task.waker()));
+            let noting = known.unwrap_or_else(|| timers::NotingWaker::new(task.waker()));
+            former = Arc::downgrade(&noting);
+            noting.take();
+            let polled = {
+                let _entered = run::HostScope::new(self);
+                let waker = Waker::from(noting.clone());
+                future.as_mut().poll(&mut std::task::Context::from_waker(&waker))
+            };
+            if polled.is_pending() && !noting.take() {
+                self.0.timers.advance();
+            }
+            polled
         })
         .await
     }
@@ -338,6 +379,11 @@ impl Host {
     /// subscribed to them.
     pub fn resource_updates(&self) -> Vec<String> {
         self.0.updates.borrow().clone()
+    }
+
+    /// How much time has passed for the plugin: what [`sleep`](crate::sleep) has waited for.
+    pub fn elapsed(&self) -> Duration {
+        self.0.timers.now()
     }
 
     /// How often the plugin said that it lists other things than before.
@@ -473,6 +519,14 @@ impl Host {
         let answer = self.0.pages.borrow().clone();
         let denied = || not_granted("asking the user to open a page", "user", "ask-url", "pages");
         Ok(answer.ok_or_else(denied)?(page))
+    }
+
+    fn network(&self) -> &http::Network {
+        &self.0.network
+    }
+
+    fn timers(&self) -> &timers::Timers {
+        &self.0.timers
     }
 
     /// What the instance keeps in memory.

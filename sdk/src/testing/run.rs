@@ -1,6 +1,6 @@
 //! Which host a thread's code turns to, and how a future is driven to its end there.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -12,6 +12,14 @@ use super::Host;
 thread_local! {
     /// Outside of any host, code meets one that grants nothing.
     static CURRENT: RefCell<Host> = RefCell::new(Host::new());
+
+    /// How many scopes the code is in.
+    static SCOPES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether the code of this thread runs within [`Host::scope`].
+pub(super) fn is_in_scope() -> bool {
+    SCOPES.get() > 0
 }
 
 /// The host that the code of this thread turns to.
@@ -25,6 +33,7 @@ pub(super) struct HostScope(Option<Host>);
 impl HostScope {
     pub(super) fn new(host: &Host) -> Self {
         crate::log::install();
+        SCOPES.set(SCOPES.get() + 1);
         Self(Some(CURRENT.replace(host.clone())))
     }
 }
@@ -32,6 +41,7 @@ impl HostScope {
 impl Drop for HostScope {
     fn drop(&mut self) {
         if let Some(former) = self.0.take() {
+            SCOPES.set(SCOPES.get() - 1);
             CURRENT.replace(former);
         }
     }

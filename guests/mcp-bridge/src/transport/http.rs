@@ -10,13 +10,13 @@ pub(crate) mod fuzz;
 
 use futures::channel::oneshot;
 use futures::future::{AbortHandle, Abortable};
-use http_client::sse::{Event as Sse, Parser};
-use http_client::{Method, Request, Response, Url};
 use mcp_client::{Era, MODERN, Server};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use tenon_sdk::http::sse::{Event as Sse, Parser};
+use tenon_sdk::http::{self, Method, Request, Response, Url};
 use wasip3::clocks::monotonic_clock;
 pub(crate) use wit_bindgen::spawn_local as spawn;
 
@@ -149,7 +149,7 @@ pub(crate) async fn start() -> Result<(), Error> {
     let connection = with(|state| {
         state.end();
         let remote = crate::configuration::Configuration::read().http;
-        let url = http_client::parse(&remote.url).map_err(|error| invalid(error.message))?;
+        let url = http::parse(&remote.url).map_err(|error| invalid(error.message))?;
         state.target = Some(url);
         state.transport = Some(remote.transport);
         state.remote = remote;
@@ -176,10 +176,10 @@ pub(crate) async fn stop() {
         url,
         headers,
         body: None,
-        patience: Some(SESSION_END_TIMEOUT),
+        timeout: Some(SESSION_END_TIMEOUT),
     };
     // It may not let clients end sessions.
-    let _ = http_client::send(request).await;
+    let _ = http::send(request).await;
 }
 
 /// There is no log to read.
@@ -399,8 +399,8 @@ async fn post(message: Message, connection: u64) {
         Err(problem) => return failed(mcp_client::Error::Protocol(problem)),
     }
     let request =
-        Request { method: Method::Post, url, headers, body: Some(line.clone()), patience: None };
-    let response = match http_client::send(request).await {
+        Request { method: Method::Post, url, headers, body: Some(line.clone()), timeout: None };
+    let mut response = match http::send(request).await {
         Ok(response) => response,
         Err(error) => return failed(of_contract(error)),
     };
@@ -419,7 +419,7 @@ async fn post(message: Message, connection: u64) {
                 media_type => {
                     let what =
                         media_type.map_or_else(|| "no type".into(), |kind| format!("\"{kind}\""));
-                    let body = response.body.read(MAX_EXCERPT_BYTES).await.unwrap_or_default().0;
+                    let body = response.read(MAX_EXCERPT_BYTES).await.unwrap_or_default().0;
                     failed(mcp_client::Error::Protocol(match body.is_empty() {
                         true => "the server accepted the request and answered nothing".into(),
                         false => format!(
@@ -433,7 +433,7 @@ async fn post(message: Message, connection: u64) {
         404 if has_session() => lose(connection, SESSION_OVER),
         400 | 404 | 405 | 415 if is_first(head.as_ref()) && transport == Some(Transport::Http) => {
             let status = response.status;
-            let body = response.body.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
+            let body = response.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
             if is_error(&body) {
                 return push_of(connection, Event::Line(body));
             }
@@ -451,7 +451,7 @@ async fn post(message: Message, connection: u64) {
             let retry_after = response.headers.get("retry-after").and_then(|s| s.parse().ok());
             let challenge = response.headers.get("www-authenticate").map(str::to_string);
             let location = response.headers.get("location").map(str::to_string);
-            let body = response.body.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
+            let body = response.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
             // Not every server has the status for it that the specification does.
             if status == 400 && has_session() && says_session(&body) {
                 return lose(connection, SESSION_OVER);
@@ -534,9 +534,9 @@ fn excerpt(body: &[u8]) -> String {
 }
 
 /// An answer that is one message. One that answers something else leaves nothing to wait for.
-async fn read_message(response: Response, id: Option<u64>, connection: u64) {
+async fn read_message(mut response: Response, id: Option<u64>, connection: u64) {
     let most = with(|state| state.remote.max_message);
-    match response.body.read(most).await {
+    match response.read(most).await {
         Ok((body, false)) => {
             let other = format!("the server answered something else{}", excerpt(&body));
             push_of(connection, Event::Line(body));
@@ -604,7 +604,7 @@ async fn read_events(
     let mut parser = Parser::with_most(with(|state| state.remote.max_message));
     let mut events = Vec::new();
     let end = loop {
-        match response.body.piece().await {
+        match response.chunk().await {
             Ok(Some(piece)) => {
                 if parser.push(&piece, &mut events).is_err() {
                     break End::TooLong;
@@ -688,8 +688,7 @@ async fn get(last: Option<&str>) -> Result<Response, tenon_sdk::Error> {
     let Some((url, headers)) = prepared else {
         return Err(tenon_sdk::Error::failed("there is no connection"));
     };
-    http_client::send(Request { method: Method::Get, url, headers, body: None, patience: None })
-        .await
+    http::send(Request { method: Method::Get, url, headers, body: None, timeout: None }).await
 }
 
 /// Does something for as long as the connection.

@@ -1,13 +1,13 @@
 //! Where requests go.
 
-use tenon_sdk::Error;
+use crate::Error;
 use url::{Position, Url};
 
 /// Reads a URL that a request can go to: `http` or `https`, and without a name and password.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidInput`] with the reason. It does not repeat a password.
+/// [`ErrorCode::InvalidInput`](crate::ErrorCode::InvalidInput) with the reason. It does not repeat a password.
 pub fn parse(text: &str) -> Result<Url, Error> {
     let invalid = |reason: String| Err(Error::invalid_input(reason));
     match Url::parse(text) {
@@ -28,11 +28,13 @@ pub fn shown(url: &Url) -> String {
 }
 
 /// The name or address of the host, with the port where it is not the scheme's own.
-pub(crate) fn authority(url: &Url) -> String {
+#[cfg(any(target_arch = "wasm32", test, fuzzing))]
+pub(super) fn authority(url: &Url) -> String {
     url[Position::BeforeHost..Position::AfterPort].to_string()
 }
 
-pub(crate) fn path_with_query(url: &Url) -> String {
+#[cfg(any(target_arch = "wasm32", test, fuzzing))]
+pub(super) fn path_with_query(url: &Url) -> String {
     url[Position::BeforePath..Position::AfterQuery].to_string()
 }
 

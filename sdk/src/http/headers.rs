@@ -1,4 +1,4 @@
-//! Headers of an answer.
+//! Headers of a response.
 
 /// Names and values in the order in which they came. Names are in lower case; bytes of a value that
 /// are not UTF-8 are replaced.
@@ -6,16 +6,17 @@
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    pub(crate) fn read(fields: Vec<(String, Vec<u8>)>) -> Self {
+    #[cfg(any(target_arch = "wasm32", test, fuzzing))]
+    pub(super) fn read(fields: Vec<(String, Vec<u8>)>) -> Self {
         let read = |(name, value): (String, Vec<u8>)| {
             (name.to_ascii_lowercase(), String::from_utf8_lossy(&value).trim().to_string())
         };
         Self(fields.into_iter().map(read).collect())
     }
 
-    /// The first value under a name, which is in lower case.
+    /// The first value under a name, in any spelling.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+        self.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// All of them.
@@ -46,6 +47,7 @@ mod tests {
     fn names_do_not_care_for_case_and_values_are_trimmed() {
         let headers = Headers::read(vec![("ETag".into(), b" \"x\" ".to_vec())]);
         assert_eq!(headers.get("etag"), Some("\"x\""));
+        assert_eq!(headers.get("ETag"), Some("\"x\""));
         assert_eq!(headers.get("age"), None);
     }
 

@@ -1,9 +1,8 @@
 //! What is fuzzed: streams of server-sent events that are cut anywhere, and what else an answer or a
 //! configuration says.
 
-use crate::Headers;
-use crate::sse::{Event, Parser};
-use crate::target;
+use super::sse::{Event, Parser};
+use super::{Headers, target};
 
 /// Any bytes: on the first line how much is taken of a line, and then a stream. However it is cut, the
 /// same events come of it, and none is longer than it may be.

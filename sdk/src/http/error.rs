@@ -1,22 +1,28 @@
 //! What the host says of a request that failed, as errors of the contract.
 
-use tenon_sdk::Error;
 use wasip3::http::types::ErrorCode as Code;
+
+use super::{Url, shown};
+use crate::Error;
 
 /// The most characters of the host's own words to repeat.
 const MOST_WORDS: usize = 300;
 
-/// A failure on the way to a target.
-pub(crate) fn explain(code: &Code, target: &str) -> Error {
+/// A failure on the way to a URL.
+pub(super) fn explain(code: &Code, url: &Url) -> Error {
+    let target = shown(url);
     let told = |reason: &str| format!("{target}: {reason}");
     let timeout = |reason: &str| Error::timeout(told(reason));
     let invalid = |reason: &str| Error::invalid_input(told(reason));
     let failed = |reason: &str| Error::failed(told(reason));
     let unavailable = |reason: &str| Error::unavailable(told(reason));
     match code {
-        Code::HttpRequestDenied => {
-            Error::denied(format!("the host refused the request to {target}"))
-        }
+        // `wasi:http` has no words for the reason: the host writes them to its log.
+        Code::HttpRequestDenied => Error::denied(format!(
+            "the host refused the request to {target}, and its log says why; plugin.toml requests it with `network = \
+             [\"{}/*\"]` under [capabilities]",
+            url.origin().ascii_serialization()
+        )),
         Code::DestinationIpProhibited => Error::denied(format!(
             "the host refused the request to {target}: plugins may not reach that address"
         )),
@@ -78,15 +84,17 @@ mod tests {
     use super::*;
     use wasip3::http::types::DnsErrorPayload;
 
-    const TARGET: &str = "https://api.test/v1";
-
     #[test]
     fn every_kind_of_failure_is_its_own_error() {
-        let check = |code: Code, expected: Error| assert_eq!(explain(&code, TARGET), expected);
+        let url = Url::parse("https://api.test/v1?key=secret").unwrap();
+        let check = |code: Code, expected: Error| assert_eq!(explain(&code, &url), expected);
         let unavailable = |message: &str| Error::unavailable(message);
         check(
             Code::HttpRequestDenied,
-            Error::denied("the host refused the request to https://api.test/v1"),
+            Error::denied(
+                "the host refused the request to https://api.test/v1, and its log says why; plugin.toml requests it \
+                 with `network = [\"https://api.test/*\"]` under [capabilities]",
+            ),
         );
         check(
             Code::ConnectionReadTimeout,
@@ -116,7 +124,8 @@ mod tests {
 
     #[test]
     fn the_words_of_the_host_are_cut() {
-        let told = explain(&Code::InternalError(Some("x".repeat(9999))), "t");
-        assert_eq!(told.message.len(), "t: ".len() + MOST_WORDS);
+        let url = Url::parse("https://t").unwrap();
+        let told = explain(&Code::InternalError(Some("x".repeat(9999))), &url);
+        assert_eq!(told.message.len(), "https://t/: ".len() + MOST_WORDS);
     }
 }

@@ -1,7 +1,7 @@
 //! Which request follows an answer that redirects.
 
-use http_client::{Method, Request, parse, shown};
-use tenon_sdk::{Error, ErrorCode};
+use super::{Method, Request, parse, shown};
+use crate::{Error, ErrorCode};
 
 /// Headers that belong to the origin that they were meant for.
 const OF_ORIGIN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
@@ -16,7 +16,7 @@ const OF_BODY: [&str; 4] =
 /// # Errors
 ///
 /// [`ErrorCode::Failed`] where it redirects to something that cannot be requested.
-pub(crate) fn next(
+pub(super) fn next(
     request: &Request,
     status: u16,
     location: Option<&str>,
@@ -62,7 +62,7 @@ mod tests {
             url: parse("https://a.test/one/two?three").unwrap(),
             headers: headers.map(|(name, value)| (name.into(), value.into())).into(),
             body: Some(b"body".to_vec()),
-            patience: None,
+            timeout: None,
         }
     }
 
@@ -71,24 +71,23 @@ mod tests {
         let check = |method: Method, status, location, expected: (&str, &str, &str, bool)| {
             let next = next(&request(method), status, Some(location)).unwrap().unwrap();
             let names: Vec<&str> = next.headers.iter().map(|(name, _)| name.as_str()).collect();
-            let (method, names) = (format!("{:?}", next.method), names.join(" "));
-            let method = method.trim_start_matches("Method::");
+            let (method, names) = (next.method.as_str(), names.join(" "));
             assert_eq!((method, next.url.as_str(), &*names, next.body.is_some()), expected);
         };
         let (kept, looked) = ("Authorization Content-Type Accept", "Authorization Accept");
-        check(Method::Get, 301, "/x", ("Get", "https://a.test/x", kept, true));
-        check(Method::Get, 302, "?y", ("Get", "https://a.test/one/two?y", kept, true));
-        check(Method::Post, 302, "x", ("Get", "https://a.test/one/x", looked, false));
-        check(Method::Put, 302, "x", ("Put", "https://a.test/one/x", kept, true));
-        check(Method::Put, 303, "x", ("Get", "https://a.test/one/x", looked, false));
-        check(Method::Head, 303, "x", ("Head", "https://a.test/one/x", kept, true));
-        check(Method::Post, 307, "x", ("Post", "https://a.test/one/x", kept, true));
+        check(Method::Get, 301, "/x", ("GET", "https://a.test/x", kept, true));
+        check(Method::Get, 302, "?y", ("GET", "https://a.test/one/two?y", kept, true));
+        check(Method::Post, 302, "x", ("GET", "https://a.test/one/x", looked, false));
+        check(Method::Put, 302, "x", ("PUT", "https://a.test/one/x", kept, true));
+        check(Method::Put, 303, "x", ("GET", "https://a.test/one/x", looked, false));
+        check(Method::Head, 303, "x", ("HEAD", "https://a.test/one/x", kept, true));
+        check(Method::Post, 307, "x", ("POST", "https://a.test/one/x", kept, true));
         let bare = "Content-Type Accept";
-        check(Method::Get, 308, "https://b.test", ("Get", "https://b.test/", bare, true));
-        check(Method::Get, 308, "//b.test/x", ("Get", "https://b.test/x", bare, true));
-        check(Method::Get, 308, "http://a.test/x", ("Get", "http://a.test/x", bare, true));
-        check(Method::Get, 308, "https://a.test:444", ("Get", "https://a.test:444/", bare, true));
-        check(Method::Post, 303, "https://b.test", ("Get", "https://b.test/", "Accept", false));
+        check(Method::Get, 308, "https://b.test", ("GET", "https://b.test/", bare, true));
+        check(Method::Get, 308, "//b.test/x", ("GET", "https://b.test/x", bare, true));
+        check(Method::Get, 308, "http://a.test/x", ("GET", "http://a.test/x", bare, true));
+        check(Method::Get, 308, "https://a.test:444", ("GET", "https://a.test:444/", bare, true));
+        check(Method::Post, 303, "https://b.test", ("GET", "https://b.test/", "Accept", false));
     }
 
     #[test]
