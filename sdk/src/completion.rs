@@ -117,9 +117,9 @@ impl<T: Into<String>> IntoSuggestions for Vec<T> {
     }
 }
 
-impl<T: IntoSuggestions> IntoSuggestions for crate::Result<T> {
+impl<T: IntoSuggestions, E: Into<Failure>> IntoSuggestions for Result<T, E> {
     fn into_suggestions(self) -> crate::Result<Suggestions> {
-        self?.into_suggestions()
+        self.map_err(Into::into)?.into_suggestions()
     }
 }
 
@@ -130,7 +130,7 @@ impl<T: IntoSuggestions> IntoSuggestions for crate::Result<T> {
     label = "not a function for `#[complete]`",
     note = "write `async fn complete(typed: &str) -> Vec<String>`; it may also take `&Arguments`, \
             `&Context` or both in this order, and return `Suggestions`, alone or in a \
-            `tenon_sdk::Result`"
+            `Result`"
 )]
 pub trait Suggest<F> {
     fn suggest(

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Failure;
 pub use crate::bindings::base::tenon::plugin::types::ToolResult;
 use crate::bindings::base::tenon::plugin::types::{
     self, ContentBlock, ResourceContents, ResourceLink,
@@ -83,7 +84,7 @@ pub struct Json<T>(pub T);
     message = "`{Self}` is nothing that a tool can answer",
     label = "not an answer of a tool",
     note = "answer `String`, `Json<…>` for anything that serializes, `Content`, `Vec<Content>`, \
-            `ToolResult` or `()`, alone or in a `tenon_sdk::Result`"
+            `ToolResult` or `()`, alone or in a `Result`"
 )]
 pub trait IntoToolResult {
     fn output_schema() -> Option<String> {
@@ -140,13 +141,13 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 }
 
-impl<T: IntoToolResult> IntoToolResult for crate::Result<T> {
+impl<T: IntoToolResult, E: Into<Failure>> IntoToolResult for Result<T, E> {
     fn output_schema() -> Option<String> {
         T::output_schema()
     }
 
     fn into_tool_result(self) -> crate::Result<ToolResult> {
-        self?.into_tool_result()
+        self.map_err(Into::into)?.into_tool_result()
     }
 }
 

@@ -1,8 +1,8 @@
 //! How a plugin's function fails.
 
 use std::any::Any;
+use std::error::Error as StdError;
 use std::fmt::Display;
-
 use std::time::Duration;
 
 pub use crate::bindings::base::tenon::plugin::types::{Error, ErrorCode};
@@ -67,9 +67,25 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a plugin's function failed.
 ///
-/// `?` makes one of any error that implements [`std::error::Error`]; for a text there is
-/// [`Failure::Message`]. A tool's failure is shown to the model, which may do better on the
-/// next try; [`Error`] is for what the model cannot mend, and `?` keeps its code.
+/// `?` makes one of any error: of a type that implements [`std::error::Error`], of `Box<dyn Error>`, of
+/// `anyhow::Error`, and of a text. A tool's failure is shown to the model, which may do better on the next try;
+/// [`Error`] is for what the model cannot mend, and `?` keeps its code.
+///
+/// ```
+/// use tenon_sdk::{Result, tool};
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// async fn add(one: String, other: String) -> Result<String> {
+///     let sum = one.parse::<u32>()?.checked_add(other.parse()?).ok_or("the sum is too great")?;
+///     Ok(sum.to_string())
+/// }
+/// # fn main() {}
+/// ```
+///
+/// A function may also return another `Result`, such as `anyhow::Result<String>` or `Result<String, Box<dyn Error>>`;
+/// a box of `dyn Error + Send + Sync` becomes no other box, and is told with `map_err(Failure::message)`. The feature `anyhow` keeps the
+/// code of an [`Error`] that `anyhow` carries; without it, such an error is a message like any other.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
     /// A message for the caller. In a tool it becomes a result with `is-error`; elsewhere it is
@@ -94,20 +110,45 @@ impl Failure {
     }
 }
 
-// `Failure` is no `std::error::Error` itself: this conversion would overlap with the reflexive one.
-impl<E: std::error::Error + 'static> From<E> for Failure {
+// `Failure` is no `std::error::Error` itself, and does not become a box of one: this conversion would overlap with the
+// reflexive one.
+impl<E: Into<Box<dyn StdError>> + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
+        // Decided when it is compiled: what every tool converts brings neither boxes nor their messages.
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {
             return Self::Error(error.clone());
         }
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
+        #[cfg(feature = "anyhow")]
+        if let Some(error) = (&error as &dyn Any).downcast_ref::<anyhow::Error>() {
+            return Self::of(error.as_ref());
         }
-        Self::Message(message)
+        Self::of(&*error.into())
+    }
+}
+
+impl Failure {
+    /// An error, told with its causes. Where it or a cause of it is one of the contract, that one's code is kept.
+    fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut message = String::new();
+        let mut contract = None;
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if !message.is_empty() {
+                message.push_str(": ");
+            }
+            let own = error.downcast_ref::<Error>();
+            // Displayed, an error of the contract shows its code as well.
+            match own {
+                Some(own) => message.push_str(&own.message),
+                None => message.push_str(&error.to_string()),
+            }
+            contract = contract.or(own);
+            next = error.source();
+        }
+        match contract {
+            Some(contract) => Self::Error(Error { message, ..contract.clone() }),
+            None => Self::Message(message),
+        }
     }
 }
 
@@ -146,7 +187,46 @@ mod tests {
 
     #[test]
     fn a_foreign_error_is_told_with_its_causes() {
-        let error = "x".parse::<i32>().unwrap_err();
-        assert_eq!(Failure::from(error), Failure::Message("invalid digit found in string".into()));
+        let check = |failure: Failure, expected: Failure| assert_eq!(failure, expected);
+        let message = |text: &str| Failure::Message(text.into());
+        let digit = || "x".parse::<i32>().unwrap_err();
+        check(digit().into(), message("invalid digit found in string"));
+        check(Box::<dyn StdError>::from(digit()).into(), message("invalid digit found in string"));
+        check("no such town".into(), message("no such town"));
+        check(format!("no such {}", "town").into(), message("no such town"));
+        let caused = std::io::Error::other(Caused(Box::new(digit())));
+        check(
+            Caused(Box::new(caused)).into(),
+            message("it failed: it failed: invalid digit found in string"),
+        );
+        check(Caused(Box::new(Error::denied("no"))).into(), Error::denied("it failed: no").into());
+        #[cfg(feature = "anyhow")]
+        {
+            check(
+                anyhow::Error::new(digit()).context("town").into(),
+                message("town: invalid digit found in string"),
+            );
+            check(anyhow::anyhow!("no such town").into(), message("no such town"));
+            check(anyhow::Error::new(Error::denied("no")).into(), Error::denied("no").into());
+            check(
+                anyhow::Error::new(Error::denied("no")).context("town").into(),
+                Error::denied("town: no").into(),
+            );
+        }
+    }
+
+    #[derive(Debug)]
+    struct Caused(Box<dyn StdError + Send + Sync>);
+
+    impl Display for Caused {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("it failed")
+        }
+    }
+
+    impl StdError for Caused {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            Some(&*self.0)
+        }
     }
 }

@@ -63,7 +63,7 @@ pub fn summarize(findings: Vec<Finding>) -> Evaluation {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a strategy can return",
     label = "not what a strategy returns",
-    note = "return `Evaluation`, alone or in a `tenon_sdk::Result`; \
+    note = "return `Evaluation`, alone or in a `Result`; \
             `tenon_sdk::eval::summarize` makes one of findings"
 )]
 pub trait IntoEvaluation {
@@ -76,9 +76,9 @@ impl IntoEvaluation for Evaluation {
     }
 }
 
-impl IntoEvaluation for crate::Result<Evaluation> {
-    fn into_evaluation(self) -> Self {
-        self
+impl<E: Into<Failure>> IntoEvaluation for Result<Evaluation, E> {
+    fn into_evaluation(self) -> crate::Result<Evaluation> {
+        self.map_err(Into::into)
     }
 }
 

@@ -67,7 +67,7 @@ pub trait Hook {
     message = "`{Self}` is nothing that a hook can return",
     label = "not what a hook returns",
     note = "return `Outcome`, or `Outcome<C>` of the type of the context, alone or in a \
-            `tenon_sdk::Result`"
+            `Result`"
 )]
 pub trait IntoOutcome {
     type Context: Serialize;
@@ -81,10 +81,10 @@ impl<C: Serialize> IntoOutcome for Outcome<C> {
     }
 }
 
-impl<C: Serialize> IntoOutcome for crate::Result<Outcome<C>> {
+impl<C: Serialize, E: Into<Failure>> IntoOutcome for Result<Outcome<C>, E> {
     type Context = C;
-    fn into_outcome(self) -> Self {
-        self
+    fn into_outcome(self) -> crate::Result<Outcome<C>> {
+        self.map_err(Into::into)
     }
 }
 

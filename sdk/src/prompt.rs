@@ -116,7 +116,7 @@ impl Message {
     message = "`{Self}` is nothing that a prompt can say",
     label = "not what a prompt returns",
     note = "return `String` or `Content`, which is one message of the user, `Message`, \
-            `Vec<Message>` or `Prompt`, alone or in a `tenon_sdk::Result`"
+            `Vec<Message>` or `Prompt`, alone or in a `Result`"
 )]
 pub trait IntoPrompt {
     fn into_prompt(self) -> crate::Result<Prompt>;
@@ -152,9 +152,9 @@ impl IntoPrompt for String {
     }
 }
 
-impl<T: IntoPrompt> IntoPrompt for crate::Result<T> {
+impl<T: IntoPrompt, E: Into<Failure>> IntoPrompt for Result<T, E> {
     fn into_prompt(self) -> crate::Result<Prompt> {
-        self?.into_prompt()
+        self.map_err(Into::into)?.into_prompt()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::Json;
 pub use crate::bindings::base::tenon::plugin::types::{ResourceBody, ResourceContents};
+use crate::{Failure, Json};
 
 impl ResourceContents {
     /// Text, with the URI of this part.
@@ -33,7 +33,7 @@ impl ResourceContents {
     message = "`{Self}` is nothing that a resource can contain",
     label = "not the contents of a resource",
     note = "return `String`, `Vec<u8>`, `Json<…>` for anything that serializes, `ResourceContents` or \
-            `Vec<ResourceContents>`, alone or in a `tenon_sdk::Result`"
+            `Vec<ResourceContents>`, alone or in a `Result`"
 )]
 pub trait IntoResourceContents {
     /// The media type of the contents, unless the attribute says another.
@@ -92,7 +92,7 @@ impl IntoResourceContents for Vec<ResourceContents> {
     }
 }
 
-impl<T: IntoResourceContents> IntoResourceContents for crate::Result<T> {
+impl<T: IntoResourceContents, E: Into<Failure>> IntoResourceContents for Result<T, E> {
     const MIME_TYPE: Option<&'static str> = T::MIME_TYPE;
 
     fn into_contents(
@@ -100,6 +100,6 @@ impl<T: IntoResourceContents> IntoResourceContents for crate::Result<T> {
         uri: &str,
         mime_type: Option<&str>,
     ) -> crate::Result<Vec<ResourceContents>> {
-        self?.into_contents(uri, mime_type)
+        self.map_err(Into::into)?.into_contents(uri, mime_type)
     }
 }

@@ -120,9 +120,9 @@ impl IntoListed for Vec<ListedResource> {
     }
 }
 
-impl IntoListed for crate::Result<Vec<ListedResource>> {
-    fn into_listed(self) -> Self {
-        self
+impl<E: Into<Failure>> IntoListed for Result<Vec<ListedResource>, E> {
+    fn into_listed(self) -> crate::Result<Vec<ListedResource>> {
+        self.map_err(Into::into)
     }
 }
 
@@ -132,7 +132,7 @@ impl IntoListed for crate::Result<Vec<ListedResource>> {
     message = "this lists no resources",
     label = "not a function for `list`",
     note = "write `async fn list() -> Vec<ListedResource>`; it may take `&Context`, and return its list \
-            in a `tenon_sdk::Result`"
+            in a `Result`"
 )]
 pub trait ListResources<F> {
     fn listed(&self, context: &Context)
