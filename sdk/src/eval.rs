@@ -1,12 +1,13 @@
 //! What stands behind [`#[eval]`](macro@crate::eval).
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bindings::evals::exports::tenon::plugin::evals as wit;
 use crate::bindings::evals::exports::tenon::plugin::evals::EvalDefinition;
-use crate::{Context, Failure};
+use crate::{Context, Error, Failure};
 pub use wit::{Evaluation, Finding, Verdict};
 
 /// What is judged, as most strategies need it.
@@ -80,6 +81,12 @@ impl<E: Into<Failure>> IntoEvaluation for Result<Evaluation, E> {
     fn into_evaluation(self) -> crate::Result<Evaluation> {
         self.map_err(Into::into)
     }
+}
+
+/// Reads the options of a strategy.
+#[doc(hidden)]
+pub fn parse_options<T: DeserializeOwned + JsonSchema>(what: &str, text: &str) -> Result<T, Error> {
+    crate::check::parse(what, text, crate::schema::input_schema::<T>)
 }
 
 /// A strategy. The attribute implements it.

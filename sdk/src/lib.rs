@@ -111,6 +111,7 @@ extern crate self as tenon_sdk;
 
 mod argument;
 pub mod bindings;
+mod check;
 pub mod completion;
 pub mod config;
 mod content;
@@ -126,6 +127,7 @@ pub mod instance;
 pub mod log;
 pub mod memory;
 pub mod messaging;
+mod nearest;
 pub mod notify;
 mod page;
 pub mod prompt;
@@ -162,11 +164,12 @@ pub mod __private {
     pub use crate::bindings::hooks::exports::tenon::plugin::hooks::HookOutcome;
     pub use crate::context::cancel;
     pub use crate::error::{parse_arguments, unknown};
+    pub use crate::eval::parse_options;
     pub use crate::hook::{WellKnownPoint, WellKnownPointFallback, fits, is_among};
     pub use crate::log::install;
     pub use crate::schema::{
-        ConstSchema, ConstSchemaFallback, Parameter, are_known, object, schema,
+        ConstSchema, ConstSchemaFallback, Parameter, are_known, input_schema, object, schema,
     };
-    pub use crate::tool::check_argument;
+    pub use crate::tool::{check_argument, parse_checked, parse_known};
     pub use wit_bindgen::spawn_local;
 }

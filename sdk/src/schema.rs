@@ -1,6 +1,10 @@
 //! The JSON Schemas of arguments and answers.
 
+mod choices;
+mod closed;
+
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
@@ -11,13 +15,27 @@ use serde_json::Value;
 /// a model reads all of it, and each component carries what writes it.
 #[doc(hidden)]
 pub fn schema<T: JsonSchema>() -> String {
+    generated::<T>().to_string()
+}
+
+/// The JSON Schema of `T` as arguments, which allows no members that are not in it.
+#[doc(hidden)]
+pub fn input_schema<T: JsonSchema>() -> String {
+    let mut schema = generated::<T>();
+    closed::close(&mut schema);
+    schema.to_string()
+}
+
+fn generated<T: JsonSchema>() -> Value {
     let mut generator = SchemaGenerator::default();
     let mut schema = T::json_schema(&mut generator);
     let definitions = generator.take_definitions(false);
     if !definitions.is_empty() {
         schema.insert("$defs".into(), Value::Object(definitions));
     }
-    schema.as_value().to_string()
+    let mut schema = schema.to_value();
+    choices::join(&mut schema);
+    schema
 }
 
 /// A parameter of a tool, as the attribute describes it.
@@ -39,6 +57,23 @@ pub struct Constant {
     pub members: &'static str,
     /// Whether a parameter of the type has to be there.
     pub is_required: bool,
+    /// What the schema allows.
+    pub kind: Kind,
+}
+
+/// What values of a type, or of its items, can be.
+#[doc(hidden)]
+pub struct Kind {
+    /// The type in the schema.
+    pub name: &'static str,
+    /// Whether the type is a list of such values.
+    pub is_list: bool,
+    /// Whether a value, as JSON, is of this type.
+    pub fits: fn(&str) -> bool,
+    /// The least integer.
+    pub least: &'static str,
+    /// The greatest integer.
+    pub most: &'static str,
 }
 
 /// The schema of a type, where it is a constant. The constants of single types go before that of
@@ -55,35 +90,60 @@ pub trait ConstSchemaFallback {
 impl<T> ConstSchemaFallback for ConstSchema<T> {}
 
 macro_rules! known {
-    ($($type:ty = $kind:literal $more:literal),* $(,)?) => {$(
-        known!($type, true, concat!(r#""type":""#, $kind, r#"""#, $more));
-        known!(Option<$type>, false, concat!(r#""type":[""#, $kind, r#"","null"]"#, $more));
-        known!(Vec<$type>, true, concat!(r#""type":"array","items":{"type":""#, $kind, r#"""#, $more, "}"));
+    ($($type:ty = $kind:literal $more:literal, $least:literal..=$most:literal, $fits:expr;)*) => {$(
+        known!($type, true, false, $kind, $least, $most, $fits, concat!(r#""type":""#, $kind, r#"""#, $more));
         known!(
-            Option<Vec<$type>>,
-            false,
+            Option<$type>, false, false, $kind, $least, $most, $fits,
+            concat!(r#""type":[""#, $kind, r#"","null"]"#, $more)
+        );
+        known!(
+            Vec<$type>, true, true, $kind, $least, $most, $fits,
+            concat!(r#""type":"array","items":{"type":""#, $kind, r#"""#, $more, "}")
+        );
+        known!(
+            Option<Vec<$type>>, false, true, $kind, $least, $most, $fits,
             concat!(r#""type":["array","null"],"items":{"type":""#, $kind, r#"""#, $more, "}")
         );
     )*};
-    ($type:ty, $is_required:literal, $members:expr) => {
+    (
+        $type:ty, $is_required:literal, $is_list:literal, $kind:literal, $least:literal, $most:literal, $fits:expr,
+        $members:expr
+    ) => {
         impl ConstSchema<$type> {
-            pub const SCHEMA: Option<Constant> =
-                Some(Constant { members: $members, is_required: $is_required });
+            pub const SCHEMA: Option<Constant> = Some(Constant {
+                members: $members,
+                is_required: $is_required,
+                kind: Kind {
+                    name: $kind,
+                    is_list: $is_list,
+                    fits: $fits,
+                    least: $least,
+                    most: $most,
+                },
+            });
         }
     };
 }
 
+fn is_a<T: FromStr>(json: &str) -> bool {
+    json.parse::<T>().is_ok()
+}
+
+fn is_number(json: &str) -> bool {
+    json.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+}
+
 known!(
-    String = "string" "",
-    bool = "boolean" "",
-    i32 = "integer" r#","format":"int32""#,
-    i64 = "integer" r#","format":"int64""#,
-    isize = "integer" r#","format":"int""#,
-    u32 = "integer" r#","format":"uint32","minimum":0"#,
-    u64 = "integer" r#","format":"uint64","minimum":0"#,
-    usize = "integer" r#","format":"uint","minimum":0"#,
-    f32 = "number" r#","format":"float""#,
-    f64 = "number" r#","format":"double""#,
+    String = "string" "", ""..="", |json| json.starts_with('"');
+    bool = "boolean" "", ""..="", is_a::<bool>;
+    i32 = "integer" r#","format":"int32""#, "-2147483648"..="2147483647", is_a::<i32>;
+    i64 = "integer" r#","format":"int64""#, "-9223372036854775808"..="9223372036854775807", is_a::<i64>;
+    isize = "integer" r#","format":"int""#, "-2147483648"..="2147483647", is_a::<isize>;
+    u32 = "integer" r#","format":"uint32","minimum":0"#, "0"..="4294967295", is_a::<u32>;
+    u64 = "integer" r#","format":"uint64","minimum":0"#, "0"..="18446744073709551615", is_a::<u64>;
+    usize = "integer" r#","format":"uint","minimum":0"#, "0"..="4294967295", is_a::<usize>;
+    f32 = "number" r#","format":"float""#, ""..="", is_number;
+    f64 = "number" r#","format":"double""#, ""..="", is_number;
 );
 
 /// Whether the schemas of all parameters are constants.
@@ -105,7 +165,7 @@ pub fn object(parameters: &[Parameter]) -> String {
     let mut properties = String::new();
     let mut required = String::new();
     for Parameter { name, description, schema } in parameters {
-        let Some(Constant { members, is_required }) = schema else { continue };
+        let Some(Constant { members, is_required, .. }) = schema else { continue };
         let comma = if properties.is_empty() { "" } else { "," };
         let (key, after) =
             if description.is_empty() { ("", "") } else { (r#""description":"#, ",") };
@@ -127,7 +187,7 @@ pub fn object(parameters: &[Parameter]) -> String {
             }
         }
     }
-    schema.push('}');
+    schema.push_str(r#","additionalProperties":false}"#);
     schema
 }
 
@@ -172,7 +232,7 @@ mod tests {
             ];
             assert!(are_known(&parameters));
             let ours: Value = serde_json::from_str(&object(&parameters)).unwrap();
-            let generated: Value = serde_json::from_str(&schema::<Arguments>()).unwrap();
+            let generated: Value = serde_json::from_str(&input_schema::<Arguments>()).unwrap();
             assert_eq!(ours, generated);
         })*};
     }
@@ -192,6 +252,6 @@ mod tests {
     fn what_is_not_known_is_generated() {
         let schema = ConstSchema::<Tree>::SCHEMA;
         assert!(!are_known(&[Parameter { name: "\"x\"", description: "", schema }]));
-        assert_eq!(object(&[]), r#"{"type":"object"}"#);
+        assert_eq!(object(&[]), r#"{"type":"object","additionalProperties":false}"#);
     }
 }

@@ -1,8 +1,11 @@
 //! What stands behind [`#[tool]`](macro@crate::tool).
 
+use serde::de::DeserializeOwned;
+
 use crate::bindings::base::tenon::plugin::types::{Error, ToolDefinition, ToolResult};
 pub use crate::content::IntoToolResult;
 use crate::content::error_result;
+use crate::schema::Parameter;
 use crate::{Context, Failure};
 
 /// A tool. The attribute implements it; by hand it serves tools whose schema is only known at run
@@ -38,11 +41,32 @@ pub trait Tool {
 pub trait Argument {}
 
 #[diagnostic::do_not_recommend]
-impl<T: serde::de::DeserializeOwned + schemars::JsonSchema> Argument for T {}
+impl<T: DeserializeOwned + schemars::JsonSchema> Argument for T {}
 
 /// Asks the compiler whether a parameter may be of this type.
 #[doc(hidden)]
 pub const fn check_argument<T: Argument>() {}
+
+/// Reads the arguments of a tool by their schema.
+#[doc(hidden)]
+pub fn parse_checked<T: DeserializeOwned>(
+    what: &str,
+    text: &str,
+    schema: fn() -> String,
+) -> Result<T, Error> {
+    crate::check::parse(what, text, schema)
+}
+
+/// Reads the arguments of a tool whose parameters have constant schemas: their types refuse what these do not allow.
+#[doc(hidden)]
+pub fn parse_known<T: DeserializeOwned>(
+    what: &str,
+    text: &str,
+    parameters: &[Parameter],
+) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| crate::check::known::explain(what, text, parameters, &error))
+}
 
 /// Serves a call, and shows the model a failure that it may be able to mend.
 #[doc(hidden)]

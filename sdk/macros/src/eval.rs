@@ -39,8 +39,9 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                     1 => quote!(::tenon_sdk::__private::parse_arguments("subject", __subject)?),
                     2 => {
                         let kind = &parameter.kind;
-                        schema = quote!(Some(::tenon_sdk::__private::schema::<#kind>()));
-                        quote!(::tenon_sdk::__private::parse_arguments("options", __options)?)
+                        schema = quote!(Some(::tenon_sdk::__private::input_schema::<#kind>()));
+                        let what = format!("evaluation {name:?}");
+                        quote!(::tenon_sdk::__private::parse_options(#what, __options)?)
                     }
                     _ => {
                         return Err(syn::Error::new_spanned(

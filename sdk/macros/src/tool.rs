@@ -98,7 +98,9 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             Some(quote!(#documentation #(#others)* #name: #kind))
         }
     });
-    let input_schema = input_schema(&arguments, &holder);
+    let Schema { written, parsed } = input_schema(&arguments, &holder, &format!("tool {name:?}"));
+    // `serde` refuses what it does not know in one struct alone, and not across several.
+    let closed = (!arguments.iter().any(is_flattened)).then(|| quote!(, deny_unknown_fields));
     let checks = arguments.iter().filter_map(|argument| match argument {
         Argument::Context => None,
         Argument::Parameter(parameter) => {
@@ -125,10 +127,14 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
         const _: () = {
             #[derive(::tenon_sdk::serde::Deserialize, ::tenon_sdk::schemars::JsonSchema)]
-            #[serde(crate = "::tenon_sdk::serde")]
+            #[serde(crate = "::tenon_sdk::serde" #closed)]
             #[schemars(crate = "::tenon_sdk::schemars")]
             #[allow(non_camel_case_types)]
             struct #holder { #(#fields),* }
+
+            fn __input_schema() -> String {
+                #written
+            }
 
             impl ::tenon_sdk::tool::Tool for #ident {
                 const NAME: &'static str = #name;
@@ -138,7 +144,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                         name: Self::NAME.to_string(),
                         title: #title.map(str::to_string),
                         description: #description.to_string(),
-                        input_schema: #input_schema,
+                        input_schema: __input_schema(),
                         output_schema: <#output as ::tenon_sdk::tool::IntoToolResult>::output_schema(),
                         annotations: ::tenon_sdk::__private::types::ToolAnnotations { #(#hints),* },
                         capabilities: vec![#(#capabilities.to_string()),*],
@@ -151,8 +157,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                     __arguments: String,
                     __context: ::tenon_sdk::Context,
                 ) -> Result<::tenon_sdk::ToolResult, ::tenon_sdk::Failure> {
-                    let __arguments: #holder =
-                        ::tenon_sdk::__private::parse_arguments("arguments", &__arguments)?;
+                    let __arguments: #holder = #parsed?;
                     <#output as ::tenon_sdk::tool::IntoToolResult>::into_tool_result(
                         #ident(#(#passed),*).await,
                     )
@@ -184,16 +189,34 @@ pub(crate) fn mistaken(function: TokenStream, error: &syn::Error) -> TokenStream
     })
 }
 
-/// The schema of the arguments as an expression: put together from constants where all parameters
-/// allow it, which an attribute may not, and else generated.
-fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
-    let generated = quote!(::tenon_sdk::__private::schema::<#holder>());
+/// Whether a parameter stands for members of the arguments, and is none itself.
+fn is_flattened(argument: &Argument) -> bool {
+    let Argument::Parameter(parameter) = argument else { return false };
+    parameter.attributes.iter().any(|attribute| {
+        let Ok(list) = attribute.meta.require_list() else { return false };
+        list.tokens.clone().into_iter().any(|token| token.to_string() == "flatten")
+    })
+}
+
+/// Expressions of the schema of the arguments.
+struct Schema {
+    /// The schema as text: put together from constants where all parameters allow it, which an attribute may not, and
+    /// else generated.
+    written: TokenStream,
+    /// The arguments, read by it.
+    parsed: TokenStream,
+}
+
+fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> Schema {
+    let generated = quote!(::tenon_sdk::__private::input_schema::<#holder>());
+    let checked =
+        quote!(::tenon_sdk::__private::parse_checked(#what, &__arguments, __input_schema));
     let mut parameters = Vec::new();
     for argument in arguments {
         let Argument::Parameter(parameter) = argument else { continue };
         let Parameter { attributes, name, kind } = &**parameter;
         if !attributes.iter().all(is_documentation) {
-            return generated;
+            return Schema { written: generated, parsed: checked };
         }
         let name = json(&name.unraw().to_string());
         let documentation = documentation(attributes);
@@ -207,15 +230,27 @@ fn input_schema(arguments: &[Argument], holder: &Ident) -> TokenStream {
             }
         });
     }
-    quote! {{
+    let parameters = quote! {
         #[allow(unused_imports)]
         use ::tenon_sdk::__private::ConstSchemaFallback as _;
         const PARAMETERS: &[::tenon_sdk::__private::Parameter] = &[#(#parameters),*];
-        match const { ::tenon_sdk::__private::are_known(PARAMETERS) } {
+    };
+    let are_known = quote!(const { ::tenon_sdk::__private::are_known(PARAMETERS) });
+    let written = quote! {{
+        #parameters
+        match #are_known {
             true => ::tenon_sdk::__private::object(PARAMETERS),
             false => #generated,
         }
-    }}
+    }};
+    let parsed = quote! {{
+        #parameters
+        match #are_known {
+            true => ::tenon_sdk::__private::parse_known(#what, &__arguments, PARAMETERS),
+            false => #checked,
+        }
+    }};
+    Schema { written, parsed }
 }
 
 /// A text as JSON.
