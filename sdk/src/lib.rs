@@ -37,14 +37,14 @@
 //! The function stays a plain function, and tests call it natively: `testing::Host` is a host that a
 //! test scripts.
 //!
-//! Arguments may be structs. The derives are here, and need to be told where their crates are:
+//! Arguments may be structs and enums. Cargo.toml names the crates of their derives, `serde` and `schemars`:
 //!
 //! ```
-//! use tenon_sdk::{Deserialize, Json, JsonSchema, Result, Serialize, plugin, tool};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use tenon_sdk::{Json, Result, plugin, tool};
 //!
 //! #[derive(Serialize, Deserialize, JsonSchema)]
-//! #[serde(crate = "tenon_sdk::serde")]
-//! #[schemars(crate = "tenon_sdk::schemars")]
 //! struct Point {
 //!     x: f64,
 //!     y: f64,
@@ -59,6 +59,17 @@
 //! plugin!(tools: [shift]);
 //! # fn main() {}
 //! ```
+//!
+//! Arguments that a tool does not have are refused, and whatever does not fit is an error that says where and what was
+//! expected: `` `stops[1].city` is 3 and has to be a string ``.
+//!
+//! A function fails with any error, by `?` or as its own [`Failure`].
+//!
+//! | feature | what it does |
+//! |---|---|
+//! | `anyhow` | errors of the contract keep their codes when `anyhow` carries them |
+//! | `chrono`, `url`, `uuid` | types of that crate are arguments, with their formats in the schema |
+//! | `log`, `tracing` | what is written with that crate goes to the host's log |
 //!
 //! Instances of a plugin come and go, so what it must know it reads from [`config`](mod@config). A
 //! plugin that asks for one shared instance keeps things in memory with [`instance`](mod@instance).
@@ -150,9 +161,37 @@ pub use resource::{ResourceContents, ResourceLink};
 pub use sleep::sleep;
 pub use tenon_sdk_macros::{eval, hook, plugin, prompt, resource, tool};
 
+#[cfg(feature = "chrono")]
+pub use chrono;
 pub use schemars::{self, JsonSchema};
 pub use serde::{self, Deserialize, Serialize};
 pub use serde_json::{self, Value, json};
+#[cfg(feature = "url")]
+pub use url;
+#[cfg(feature = "uuid")]
+pub use uuid;
+
+/// Fails where the crate has no `plugin!` in its root, which leaves a mark there.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __require_plugin {
+    () => {
+        const _: () = {
+            #[allow(unused_imports)]
+            use $crate::__private::__TENON_PLUGIN;
+            const _: () = {
+                // Names of an inner block go before those of an outer one.
+                #[allow(unused_imports)]
+                use crate::*;
+                ::core::assert!(
+                    __TENON_PLUGIN,
+                    "this crate has no `plugin!`, so the component would export nothing: list its functions in the \
+                     root of the crate, as in `plugin!(tools: [greet]);`",
+                );
+            };
+        };
+    };
+}
 
 /// What the macros' expansions refer to. Not part of the interface.
 #[doc(hidden)]
@@ -172,4 +211,7 @@ pub mod __private {
     };
     pub use crate::tool::{check_argument, parse_checked, parse_known};
     pub use wit_bindgen::spawn_local;
+
+    /// Stands where a crate has no `plugin!`.
+    pub const __TENON_PLUGIN: bool = false;
 }
