@@ -29,7 +29,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = tool::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| tool::mistaken(function.into(), &error)).into()
+    listed(expanded, |error| tool::mistaken(function.into(), error))
 }
 
 /// Makes a hook handler of an async function, for the points in parentheses: `#[hook(before_plan,
@@ -44,7 +44,7 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = hook::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| hook::mistaken(function.into(), &error)).into()
+    listed(expanded, |error| hook::mistaken(function.into(), error))
 }
 
 /// Makes an evaluation strategy of an async function.
@@ -57,7 +57,7 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn eval(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = eval::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| eval::mistaken(function.into(), &error)).into()
+    listed(expanded, |error| eval::mistaken(function.into(), error))
 }
 
 /// Makes a resource of an async function, or with a URI template (RFC 6570) a family of them:
@@ -95,7 +95,7 @@ pub fn eval(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = resource::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| resource::mistaken(function.into(), &error)).into()
+    listed(expanded, |error| resource::mistaken(function.into(), error))
 }
 
 /// Makes a prompt of an async function.
@@ -117,7 +117,7 @@ pub fn resource(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
     let expanded = prompt::expand(options.into(), function.clone().into());
-    expanded.unwrap_or_else(|error| prompt::mistaken(function.into(), &error)).into()
+    listed(expanded, |error| prompt::mistaken(function.into(), error))
 }
 
 /// Makes the crate a plugin: `plugin!(tools: [a, b], hooks: [c], evals: [d], resources: [e], prompts:
@@ -125,9 +125,24 @@ pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// Each part may be left out, and the component exports what is listed and nothing else. Resources that
 /// can be subscribed to are also listed under `subscriptions`, and resources and prompts that suggest
-/// values of their arguments under `completions`. A provider that streams is `streaming_provider: G`.
+/// values of their arguments under `completions`. It stands in the root of the crate. A provider that streams is `streaming_provider: G`.
 /// Name, version and description are those of the package.
 #[proc_macro]
 pub fn plugin(parts: TokenStream) -> TokenStream {
-    plugin::expand(parts.into()).unwrap_or_else(|error| error.to_compile_error()).into()
+    let expanded = plugin::expand(parts.into());
+    expanded
+        .unwrap_or_else(|error| [error.to_compile_error(), plugin::mark()].into_iter().collect())
+        .into()
+}
+
+/// What an attribute makes of a function that `plugin!` lists, or what is left of one with a mistake.
+fn listed(
+    expanded: syn::Result<proc_macro2::TokenStream>,
+    mistaken: impl FnOnce(&syn::Error) -> proc_macro2::TokenStream,
+) -> TokenStream {
+    match expanded {
+        Ok(expanded) => [expanded, plugin::required().unwrap_or_default()].into_iter().collect(),
+        Err(error) => mistaken(&error),
+    }
+    .into()
 }

@@ -99,6 +99,7 @@ fn list(key: &Ident, input: ParseStream<'_>) -> Result<Vec<Path>> {
 
 pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
     let parts: Parts = syn::parse2(tokens)?;
+    let mark = mark();
     let lifecycle = lifecycle();
     let tools = (!parts.tools.is_empty()).then(|| tools(&parts.tools));
     let hooks = (!parts.hooks.is_empty()).then(|| hooks(&parts.hooks));
@@ -110,6 +111,8 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
     let completions = completions(&parts.completions, &parts.prompts, &parts.resources);
     let provider = parts.provider.as_ref().map(|path| provider(path, parts.streams));
     Ok(quote! {
+        #mark
+
         const _: () = {
             // Paths of the author's own stand below: none of these names is one that they use.
             use ::tenon_sdk::__private as __private;
@@ -130,6 +133,32 @@ pub(crate) fn expand(tokens: TokenStream) -> Result<TokenStream> {
             #completions
             #provider
         };
+    })
+}
+
+/// What `plugin!` leaves where it stands, for [`required`].
+pub(crate) fn mark() -> TokenStream {
+    quote! {
+        #[doc(hidden)]
+        #[allow(dead_code)]
+        pub(crate) const __TENON_PLUGIN: bool = true;
+    }
+}
+
+/// Fails in a component whose crate has no `plugin!` in its root: nothing would be exported. Elsewhere a function needs no
+/// `plugin!`: in tests, and in crates whose functions another crate lists.
+pub(crate) fn required() -> Option<TokenStream> {
+    // No `cfg` tells of the kind of a crate, so this asks the compiler, in whose process macros run.
+    let arguments: Vec<String> = std::env::args().collect();
+    let kinds = arguments.iter().zip(arguments.iter().skip(1));
+    let is_component =
+        kinds.clone().any(|(option, kind)| option == "--crate-type" && kind == "cdylib")
+            || arguments.iter().any(|argument| argument == "--crate-type=cdylib");
+    is_component.then(|| {
+        quote! {
+            #[cfg(target_arch = "wasm32")]
+            ::tenon_sdk::__require_plugin!();
+        }
     })
 }
 
