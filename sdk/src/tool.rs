@@ -34,9 +34,10 @@ pub trait Tool {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not made from JSON",
-    note = "derive `tenon_sdk::Deserialize` and `tenon_sdk::JsonSchema`, and tell them where their \
-            crates are: `#[serde(crate = \"tenon_sdk::serde\")]` and `#[schemars(crate = \
-            \"tenon_sdk::schemars\")]`"
+    note = "write `#[derive(serde::Deserialize, schemars::JsonSchema)]` above it; Cargo.toml names \
+            these crates under [dependencies]: `serde = {{ version = \"1.0\", features = \
+            [\"derive\"] }}` and `schemars = \"1.2\"`",
+    note = "types of `chrono`, `uuid` and `url` are arguments with the feature of that name of `tenon-sdk`"
 )]
 pub trait Argument {}
 

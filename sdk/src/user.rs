@@ -2,11 +2,9 @@
 //!
 //! ```no_run
 //! use tenon_sdk::user::{self, Answer};
-//! use tenon_sdk::{Deserialize, JsonSchema, Result, tool};
+//! use tenon_sdk::{Result, tool};
 //!
-//! #[derive(Deserialize, JsonSchema)]
-//! #[serde(crate = "tenon_sdk::serde")]
-//! #[schemars(crate = "tenon_sdk::schemars")]
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Trip {
 //!     /// Where to.
 //!     city: String,

@@ -355,8 +355,6 @@ fn what_a_plugin_keeps_survives_its_instance() {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 struct Trip {
     city: String,
     nights: u8,

@@ -1,18 +1,17 @@
 //! Turns to the host for what it was granted: one tool for each thing that a plugin can ask for.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
 use tenon_sdk::inference::{self, CompletionRequest};
 use tenon_sdk::messaging::{self, OutgoingMessage};
-use tenon_sdk::{
-    Context, Deserialize, JsonSchema, Result, Value, eval, host_tools, log, memory, plugin, tool,
-};
+use tenon_sdk::{Context, Result, Value, eval, host_tools, log, memory, plugin, tool};
 
 plugin!(tools: [list, call, ask, send, recall, secret, tell], evals: [judged]);
 
 /// Options of `judged`.
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(deny_unknown_fields)]
 pub struct JudgedOptions {
     /// The model that judges.
     model: String,

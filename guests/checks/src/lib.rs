@@ -1,14 +1,15 @@
 //! Strategies that score an output against what was expected of it, without a model.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tenon_sdk::eval::{Evaluation, Finding, Subject, finding, summarize};
-use tenon_sdk::{Deserialize, Error, JsonSchema, Result, Value, eval, plugin};
+use tenon_sdk::{Error, Result, Value, eval, plugin};
 
 plugin!(evals: [exact, contains, regex, json_schema, length]);
 
 /// Options of `exact`.
 #[derive(Deserialize, JsonSchema, Default)]
-#[serde(crate = "tenon_sdk::serde", default, deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(default, deny_unknown_fields)]
 pub struct ExactOptions {
     /// Compare without regard to case.
     ignore_case: bool,
@@ -38,8 +39,7 @@ pub async fn exact(subject: Subject, options: ExactOptions) -> Result<Evaluation
 
 /// Options of `contains`.
 #[derive(Deserialize, JsonSchema, Default)]
-#[serde(crate = "tenon_sdk::serde", default, deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(default, deny_unknown_fields)]
 pub struct ContainsOptions {
     /// Texts that must all be there.
     all: Vec<String>,
@@ -86,8 +86,7 @@ pub async fn contains(subject: Subject, options: ContainsOptions) -> Result<Eval
 
 /// Options of `regex`.
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(deny_unknown_fields)]
 pub struct RegexOptions {
     /// A regular expression in the syntax of Rust's `regex`; it may match anywhere unless anchored.
     pattern: String,
@@ -109,8 +108,7 @@ pub async fn regex(subject: Subject, options: RegexOptions) -> Result<Evaluation
 
 /// Options of `json_schema`.
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(deny_unknown_fields)]
 pub struct JsonSchemaOptions {
     /// The schema.
     schema: Value,
@@ -145,8 +143,7 @@ pub async fn json_schema(subject: Subject, options: JsonSchemaOptions) -> Result
 
 /// Options of `length`.
 #[derive(Deserialize, JsonSchema, Default)]
-#[serde(crate = "tenon_sdk::serde", default, deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(default, deny_unknown_fields)]
 pub struct LengthOptions {
     /// The fewest characters.
     min: Option<usize>,

@@ -8,14 +8,15 @@ use std::fs;
 use std::io;
 use std::io::Write;
 
-use tenon_sdk::{Deserialize, JsonSchema, Result, plugin, tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tenon_sdk::{Result, plugin, tool};
 
 plugin!(tools: [attempt, attempts, hold, roots, environment, variables]);
 
 /// What to try.
 #[derive(Clone, Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", rename_all = "kebab-case")]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(rename_all = "kebab-case")]
 pub enum Deed {
     Read,
     Write,
@@ -46,8 +47,6 @@ pub enum Deed {
 
 /// Through what to try it.
 #[derive(Clone, Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub enum FileApi {
     #[serde(rename = "std")]
     Std,

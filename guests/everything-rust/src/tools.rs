@@ -1,11 +1,10 @@
 //! The tools.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tenon_sdk::inference::{self, CompletionRequest};
 use tenon_sdk::user::{self, Answer};
-use tenon_sdk::{
-    Content, Context, Deserialize, Failure, JsonSchema, ResourceContents, Result, log, notify,
-    state, tool,
-};
+use tenon_sdk::{Content, Context, Failure, ResourceContents, Result, log, notify, state, tool};
 
 use crate::media::{PNG, WAV};
 use crate::resources::{self, WATCHED};
@@ -114,8 +113,6 @@ pub(crate) async fn test_sampling(
 
 /// Who the user says they are.
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 struct User {
     /// User's response
     username: String,

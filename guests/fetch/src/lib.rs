@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tenon_sdk::http::{self, Headers};
-use tenon_sdk::{Context, Deserialize, Error, Json, JsonSchema, Result, Serialize, plugin, tool};
+use tenon_sdk::{Context, Error, Json, Result, plugin, tool};
 
 plugin!(tools: [fetch]);
 
@@ -36,8 +38,7 @@ const TOLD: [&str; 13] = [
 
 /// What to do with the URL.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", rename_all = "UPPERCASE")]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     Get,
     Head,
@@ -64,8 +65,7 @@ impl From<Method> for http::Method {
 
 /// How a body is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", rename_all = "snake_case")]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// As it is.
     Text,
@@ -75,8 +75,6 @@ pub enum Encoding {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Fetched {
     /// The status code.
     status: u16,

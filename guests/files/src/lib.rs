@@ -9,7 +9,9 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use tenon_sdk::{Error, Json, JsonSchema, Result, Serialize, plugin, tool};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tenon_sdk::{Error, Json, Result, plugin, tool};
 
 use failure::at;
 
@@ -28,8 +30,6 @@ const MOST_SEEN: usize = 100_000;
 
 /// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Piece {
     /// The text of the piece.
     text: String,
@@ -40,8 +40,7 @@ pub struct Piece {
 
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", rename_all = "snake_case")]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     File,
     Folder,
@@ -63,8 +62,6 @@ impl From<fs::FileType> for Kind {
 
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Entry {
     /// The name in the folder.
     name: String,
@@ -73,8 +70,6 @@ pub struct Entry {
 
 /// The entries of a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Listing {
     /// The entries by their names.
     entries: Vec<Entry>,
@@ -84,8 +79,6 @@ pub struct Listing {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Found {
     /// The paths, those higher up first.
     paths: Vec<String>,
@@ -98,8 +91,6 @@ pub struct Found {
 
 /// What is known about a path.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Status {
     kind: Kind,
     /// The size in bytes.

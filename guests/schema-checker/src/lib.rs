@@ -3,9 +3,10 @@
 //! The host embeds this component and treats it as a plugin that was granted nothing: what a schema
 //! uses up is bounded by the limits of an instance, and the instance is thrown away.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::{self, Write};
-use tenon_sdk::serde::Serialize;
-use tenon_sdk::{Json, JsonSchema, plugin, tool};
+use tenon_sdk::{Json, plugin, tool};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
@@ -15,8 +16,6 @@ plugin!(tools: [check, nulls]);
 
 /// What was found.
 #[derive(Default, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Found {
     /// Why the schema cannot be used.
     refused: Option<String>,
@@ -65,8 +64,6 @@ pub async fn check(
 
 /// What a schema says of nulls in a value. Places are JSON Pointers.
 #[derive(Default, Serialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct NullViolations {
     /// The places of those that it does not take.
     refused: Vec<String>,

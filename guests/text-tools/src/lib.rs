@@ -1,14 +1,14 @@
 //! Tools for text and JSON that need nothing but their arguments.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tenon_sdk::{Failure, serde_json};
-use tenon_sdk::{Json, JsonSchema, Result, Serialize, Value, plugin, tool};
+use tenon_sdk::{Json, Result, Value, plugin, tool};
 
 plugin!(tools: [count, change_case, replace, slug, lines, json_get, json_format]);
 
 /// What a text is made of.
 #[derive(Serialize, JsonSchema, PartialEq, Debug)]
-#[serde(crate = "tenon_sdk::serde")]
-#[schemars(crate = "tenon_sdk::schemars")]
 pub struct Counts {
     /// Unicode scalar values.
     characters: usize,
@@ -33,8 +33,7 @@ pub async fn count(text: String) -> Json<Counts> {
 
 /// How to write a text.
 #[derive(tenon_sdk::Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", rename_all = "snake_case")]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(rename_all = "snake_case")]
 pub enum Case {
     Upper,
     Lower,

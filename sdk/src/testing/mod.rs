@@ -80,9 +80,8 @@
 //! A `Host` belongs to the test that made it, and tests run in parallel as ever. Functions that wait
 //! for a timer or a socket of some executor are run by that executor, within [`Host::scope`].
 //!
-//! What it cannot show is how the component behaves under the grants and limits of a real host, and
-//! whether arguments keep to all that their schema says: only their types are checked. The crate
-//! `tenon-harness` runs components.
+//! What it cannot show is how the component behaves under the grants and limits of a real host, which checks arguments
+//! against all that their schema says. The crate `tenon-harness` runs components.
 
 mod calls;
 mod http;

@@ -1,14 +1,15 @@
 //! {{description}}.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tenon_sdk::eval::{Evaluation, Subject, finding, summarize};
-use tenon_sdk::{Deserialize, JsonSchema, eval, plugin};
+use tenon_sdk::{eval, plugin};
 
 plugin!(evals: [concise]);
 
 /// Options of `concise`.
 #[derive(Deserialize, JsonSchema)]
-#[serde(crate = "tenon_sdk::serde", default, deny_unknown_fields)]
-#[schemars(crate = "tenon_sdk::schemars")]
+#[serde(default, deny_unknown_fields)]
 pub struct Options {
     /// The most words.
     most: usize,
