@@ -240,7 +240,14 @@ fn measure_harness() -> Duration {
 fn main() {
     println!(
         "{:<12}{:>10}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}",
-        "language", "build", "size", "first call", "later call", "first save", "save to call", "ten cases"
+        "language",
+        "build",
+        "size",
+        "first call",
+        "later call",
+        "first save",
+        "save to call",
+        "ten cases"
     );
     for language in &LANGUAGES {
         match measure(language) {
@@ -249,6 +256,9 @@ fn main() {
         }
     }
     if std::env::args().any(|argument| argument == "harness") {
-        println!("a first test with tenon-harness compiles in {:.0} s", measure_harness().as_secs_f64());
+        println!(
+            "a first test with tenon-harness compiles in {:.0} s",
+            measure_harness().as_secs_f64()
+        );
     }
 }

@@ -260,6 +260,16 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
     project.write("s.rhai", tool.replace(", required: 3", "").replace("\"t\"", "\"a tool\""));
     let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
     assert!(said.contains("its tool \"a tool\" is offered as s__a_tool_"), "{said}");
+    project.write("s.rhai", "fn BeforeToolCall(context) { context.arguments.path.starts_with(7) }");
+    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    assert!(
+        said.contains("its handler of before-tool-call fails on the example context"),
+        "{said}"
+    );
+    project.write("s.rhai", "fn BeforeToolCall(contxt) { context.arguments }");
+    let said = stdout(&run(&project, &folder, &["check"], 1));
+    assert!(said.contains("s.rhai:1:"), "{said}");
+    assert!(said.contains("Undefined variable: context"), "{said}");
     project.write("s.rhai", "// Nothing yet.");
     let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
     assert!(said.contains("warning: it registers nothing"), "{said}");

@@ -9,6 +9,7 @@ use tenon_config::discover::Candidate;
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tenon_config::grant::{Capability, Eligibility, Need, NeedStatus};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_host::types::HookPoint;
 use tenon_host::types::name::NameStyle;
 use tenon_host::types::text::one_line;
 use tenon_host::{Platform, PluginKind, PluginState};
@@ -33,7 +34,7 @@ use crate::{Common, open, output, project_folder};
 Builds the plugin, then compares the manifest with the component's imports, and its exports with the \
 worlds of the contract. The plugin does not run. `--register` also runs its registration, with \
 nothing granted, checks its tools and schemas as a host does, and has it list its resources and \
-prompts. The exit code is 0 if there are only warnings.")]
+prompts, and its hooks handle the example contexts of their points. The exit code is 0 if there are only warnings.")]
 pub(crate) struct Args {
     /// The folder of a plugin or a project [default: this one, or the nearest above it]
     #[arg(value_name = "DIR")]
@@ -382,6 +383,29 @@ impl Approver for ApproveWithoutGrants {
 }
 
 /// Has the plugin register, and takes over what a host finds wrong with that.
+/// Runs the handler of a point on the example context of this point. A guard that fails may guard nothing.
+async fn try_hook(
+    findings: &mut Findings,
+    platform: &Platform,
+    authored: &AuthoredPlugin,
+    point: &HookPoint,
+) -> Result<(), Error> {
+    let report = platform.fire(point, point.example_context(), &open::caller(None)).await?;
+    for error in report.handlers.iter().filter_map(|handler| handler.error.as_ref()) {
+        let problem =
+            format!("its handler of {point} fails on the example context of this point: {error}");
+        let remedy = Some(format!(
+            "`tenon hook {point} --context JSON` tries another context; docs/reference/hook-contexts.md has the examples"
+        ));
+        // What it requests is not granted here, which may be the reason.
+        match authored.plugin.requested().is_empty() {
+            true => findings.error(problem, remedy),
+            false => findings.warning(problem, remedy),
+        }
+    }
+    Ok(())
+}
+
 async fn register(
     findings: &mut Findings,
     authored: &AuthoredPlugin,
@@ -402,6 +426,9 @@ async fn register(
             }
             let listing = Listing::of(&platform, id).await;
             check_listing(findings, &authored.plugin, &listing);
+            for hook in plugin.hooks() {
+                try_hook(findings, &platform, authored, &hook.point).await?;
+            }
             let registered = Registered {
                 tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),
                 hooks: plugin.hooks().iter().map(|hook| hook.point.to_string()).collect(),

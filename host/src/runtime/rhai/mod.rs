@@ -709,7 +709,8 @@ mod tests {
                 || ["debug", "sleep", "to_debug", "to_string"].contains(&name)
                 || (name, parameters) == ("replace", 3)
         };
-        let engine = engine(&setting_within(Limits::default().cpu), &Arc::default(), &Arc::default());
+        let engine =
+            engine(&setting_within(Limits::default().cpu), &Arc::default(), &Arc::default());
         let registered = engine.collect_fn_metadata(
             None,
             |info| Some((info.metadata.name.to_string(), info.metadata.num_params)),
