@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// How many letters have to change to make one text of another, where two in exchanged places are one change.
-fn distance(one: &[char], other: &[char]) -> usize {
+fn distance(one: &[u8], other: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for i in 1..=one.len() {
@@ -19,10 +19,10 @@ fn distance(one: &[char], other: &[char]) -> usize {
     row[other.len()]
 }
 
-/// The letters that are compared: neither case nor separators count.
-fn letters(text: &str) -> Vec<char> {
-    let is_letter = |c: &char| !matches!(c, '-' | '_' | ' ');
-    text.chars().filter(is_letter).map(|c| c.to_ascii_lowercase()).collect()
+/// The letters that are compared: neither case nor separators count. They are bytes, as characters take more code.
+fn letters(text: &str) -> Vec<u8> {
+    let is_letter = |byte: &u8| !matches!(byte, b'-' | b'_' | b' ');
+    text.bytes().filter(is_letter).map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
 /// The nearest of some names, if one is near: a third of its letters may differ.
@@ -31,7 +31,7 @@ pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let mut best = None;
     for candidate in names {
         let away = distance(&name, &letters(candidate));
-        let is_near = away <= (candidate.chars().count() / 3).max(1);
+        let is_near = away <= (candidate.len() / 3).max(1);
         if is_near && best.is_none_or(|(least, _)| away < least) {
             best = Some((away, *candidate));
         }
