@@ -171,9 +171,10 @@ pub use url;
 #[cfg(feature = "uuid")]
 pub use uuid;
 
-/// Fails where the crate has no `plugin!` in its root, which leaves a mark there.
+/// Fails where the crate that it stands in has no `plugin!` in its root, which leaves a mark there.
 #[doc(hidden)]
 #[macro_export]
+#[allow(clippy::crate_in_macro_def)]
 macro_rules! __require_plugin {
     () => {
         const _: () = {

@@ -177,14 +177,13 @@ pub fn object(parameters: &[Parameter]) -> String {
             required.push_str(name);
         }
     }
-    let mut schema = String::from(r#"{"type":"object""#);
-    for (member, open, content, close) in
-        [("properties", "{", properties, "}"), ("required", "[", required, "]")]
-    {
-        if !content.is_empty() {
-            for text in [",\"", member, "\":", open, &content, close] {
-                schema.push_str(text);
-            }
+    // Without properties, a host would say less of a member that is not allowed.
+    let mut schema = String::from(r#"{"type":"object","properties":{"#);
+    schema.push_str(&properties);
+    schema.push('}');
+    if !required.is_empty() {
+        for text in [r#","required":["#, &required, "]"] {
+            schema.push_str(text);
         }
     }
     schema.push_str(r#","additionalProperties":false}"#);
@@ -252,6 +251,9 @@ mod tests {
     fn what_is_not_known_is_generated() {
         let schema = ConstSchema::<Tree>::SCHEMA;
         assert!(!are_known(&[Parameter { name: "\"x\"", description: "", schema }]));
-        assert_eq!(object(&[]), r#"{"type":"object","additionalProperties":false}"#);
+        assert_eq!(
+            object(&[]),
+            r#"{"type":"object","properties":{},"additionalProperties":false}"#
+        );
     }
 }

@@ -17,10 +17,10 @@ pub(super) fn explain(code: &Code, url: &Url) -> Error {
     let failed = |reason: &str| Error::failed(told(reason));
     let unavailable = |reason: &str| Error::unavailable(told(reason));
     match code {
-        // `wasi:http` has no words for the reason: the host writes them to its log.
+        // `wasi:http` has no words for the reason. The host adds its own to the failure of the call.
         Code::HttpRequestDenied => Error::denied(format!(
-            "the host refused the request to {target}, and its log says why; plugin.toml requests it with `network = \
-             [\"{}/*\"]` under [capabilities]",
+            "the host refused the request to {target}; plugin.toml requests it with `network = [\"{}/*\"]` under \
+             [capabilities]",
             url.origin().ascii_serialization()
         )),
         Code::DestinationIpProhibited => Error::denied(format!(
@@ -92,8 +92,8 @@ mod tests {
         check(
             Code::HttpRequestDenied,
             Error::denied(
-                "the host refused the request to https://api.test/v1, and its log says why; plugin.toml requests it \
-                 with `network = [\"https://api.test/*\"]` under [capabilities]",
+                "the host refused the request to https://api.test/v1; plugin.toml requests it with `network = \
+                 [\"https://api.test/*\"]` under [capabilities]",
             ),
         );
         check(

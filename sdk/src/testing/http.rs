@@ -98,6 +98,8 @@ impl<T: IntoHttpAnswer, E: Into<Failure>> IntoHttpAnswer for Result<T, E> {
     }
 }
 
+type Answer = Rc<dyn Fn(&Request) -> Result<HttpAnswer, Error>>;
+
 /// What answers the requests of a plugin, and which there were.
 #[derive(Default)]
 pub(super) struct Network {
@@ -109,7 +111,7 @@ pub(super) struct Network {
 struct Answering {
     method: Option<String>,
     url: String,
-    answer: Rc<dyn Fn(&Request) -> Result<HttpAnswer, Error>>,
+    answer: Answer,
 }
 
 impl Answering {
@@ -187,11 +189,7 @@ impl Host {
         self.network().requests.borrow().clone()
     }
 
-    fn answer_with(
-        self,
-        request: &str,
-        answer: Rc<dyn Fn(&Request) -> Result<HttpAnswer, Error>>,
-    ) -> Self {
+    fn answer_with(self, request: &str, answer: Answer) -> Self {
         let (method, url) = match request.split_once(' ') {
             Some((method, url)) => (Some(method.to_string()), url.trim()),
             None => (None, request),
