@@ -155,8 +155,5 @@ pub(crate) async fn test_wait(context: &Context) -> String {
 
 /// Waits 50 ms, in which other calls of the instance go on.
 async fn pause() {
-    #[cfg(target_arch = "wasm32")]
     tenon_sdk::sleep(std::time::Duration::from_millis(50)).await;
-    #[cfg(not(target_arch = "wasm32"))]
-    std::thread::sleep(std::time::Duration::from_millis(50));
 }
