@@ -1,6 +1,5 @@
 //! The sync edition of the contract, for languages whose tools know neither `async func` nor streams.
 
-use std::collections::BTreeSet;
 use tenon_contract::{CANONICAL, parse, sync_edition};
 use wit_parser::{Function, IndexMap, InterfaceId, Package, Resolve, Type, TypeDefKind};
 

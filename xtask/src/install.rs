@@ -56,7 +56,7 @@ struct Crate {
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
 /// components of other languages.
-const GROUPS: [ProgramGroup; 5] = [
+const GROUPS: [ProgramGroup; 6] = [
     ProgramGroup {
         tests: "the tests with real MCP servers from npm",
         source: "tests/real",
