@@ -1032,7 +1032,7 @@ mod tests {
             assert_eq!(error.to_string(), expected);
         };
         check("let x = ;", "test.rhai:1:9: Unexpected ';'\n  1 | let x = ;");
-        check("\nlet x = y;", "test.rhai:2:9: Variable not found: y\n  2 | let x = y;");
+        check("\nlet x = y;", "test.rhai:2:9: Undefined variable: y\n  2 | let x = y;");
         check(
             "tool(#{ name: \"t\" }, |a| a);",
             "test.rhai:1:1: Runtime error: the tool \"t\" has no description\n  1 | tool(#{ name: \"t\" }, |a| a);",

@@ -86,7 +86,7 @@ impl SchemaSandbox {
         time: Duration,
     ) -> Result<Result<(), String>, Failure> {
         let limits = Limits { cpu: time, ..limits.clone() };
-        match self.run("check", schema, None, &limits).await {
+        match self.run(CheckerTool::Check, schema, None, &limits).await {
             Ok(CheckResult { refused: Some(problem), .. }) => Ok(Err(problem)),
             Ok(_) => Ok(Ok(())),
             Err(Failure::LimitExceeded(limit)) => {
@@ -111,7 +111,8 @@ impl SchemaSandbox {
         limits: &Limits,
     ) -> Result<Vec<String>, Failure> {
         self.linked().await?;
-        let checked = within(limits.wall, self.run("check", schema, Some(value), limits));
+        let checked =
+            within(limits.wall, self.run(CheckerTool::Check, schema, Some(value), limits));
         let limit = |limit| Err(Failure::LimitExceeded(LimitExceeded::Schema { what, limit }));
         let found = match checked.await {
             Ok(found) => found,
@@ -155,26 +156,26 @@ impl SchemaSandbox {
         limits: &Limits,
     ) -> Result<NullViolations, Failure> {
         self.linked().await?;
-        within(limits.wall, self.run("nulls", schema, Some(value), limits)).await
+        within(limits.wall, self.run(CheckerTool::Nulls, schema, Some(value), limits)).await
     }
 
     /// Calls a tool of the component.
     async fn run<T: DeserializeOwned>(
         &self,
-        tool: &str,
+        tool: CheckerTool,
         schema: &str,
         value: Option<&Value>,
         limits: &Limits,
     ) -> Result<T, Failure> {
         let LinkedChecker { pre, indices } = self.linked().await?;
-        let arguments = json!({
+        let (tool, own, most) = tool.of_component();
+        let mut arguments = json!({
             "schema": schema,
             "value": value.map(Value::to_string),
-            "most": MAX_NULLS,
             "backtracks": MAX_BACKTRACKS,
             "pattern": MAX_COMPILED_PATTERN_BYTES,
-            "description": MAX_PROBLEM_LENGTH,
         });
+        arguments[own] = json!(most);
         let arguments = Json::write(&arguments);
         let limits = Limits {
             memory: limits.memory.max(MIN_MEMORY_BYTES),
@@ -220,6 +221,23 @@ impl SchemaSandbox {
         linked.map_err(|problem| {
             Failure::Host(format!("the schema checker failed to load: {problem}"))
         })
+    }
+}
+
+/// A tool of the component.
+#[derive(Clone, Copy)]
+enum CheckerTool {
+    Check,
+    Nulls,
+}
+
+impl CheckerTool {
+    /// Its name, the name of the argument that only it has, and this argument.
+    fn of_component(self) -> (&'static str, &'static str, usize) {
+        match self {
+            Self::Check => ("check", "description", MAX_PROBLEM_LENGTH),
+            Self::Nulls => ("nulls", "most", MAX_NULLS),
+        }
     }
 }
 
