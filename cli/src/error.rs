@@ -13,9 +13,9 @@ use tenon_host::services::StateError;
 use tenon_host::types::text::visible;
 use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
-use crate::component_build::SourceProblem;
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
+use crate::source_problem::SourceProblem;
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\

@@ -30,6 +30,7 @@ mod output;
 mod pins;
 mod progress;
 mod project_folder;
+mod source_problem;
 mod source_tree;
 mod stdio;
 mod templates;

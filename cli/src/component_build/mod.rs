@@ -2,7 +2,6 @@
 
 mod build;
 mod javascript;
-mod problem;
 pub(crate) mod python;
 pub(crate) mod rust;
 
@@ -14,10 +13,10 @@ use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
 use crate::error::Error;
+use crate::source_problem::BuilderReport;
 use crate::templates::Language;
 pub(crate) use build::{BuildProfile, build};
-use problem::BuilderReport;
-pub(crate) use problem::SourceProblem;
+
 use tenon_contract::PluginMetadata;
 
 /// The files that are there where a package is in TypeScript.

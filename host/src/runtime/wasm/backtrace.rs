@@ -1,7 +1,7 @@
 //! Where a guest was when it failed, as lines of its source.
 
 use rustc_demangle::demangle;
-use wasmtime::{FrameSymbol, WasmBacktrace};
+use wasmtime::{FrameInfo, WasmBacktrace};
 
 /// Parts of the paths of code that no author of a plugin wrote: the standard library, and what a registry has.
 const OF_OTHERS: [&str; 3] = ["/rustc/", "/.cargo/registry/", "/.cargo/git/"];
@@ -13,9 +13,7 @@ const MAX_LINES: usize = 16;
 /// the component has none. A guest chooses these texts.
 pub(super) fn lines(error: &wasmtime::Error) -> Vec<String> {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return Vec::new() };
-    let symbols = backtrace.frames().iter().flat_map(|frame| frame.symbols());
-    let places: Vec<(bool, String)> =
-        symbols.filter_map(|symbol| Some((is_of_author(symbol.file()?), line(symbol)?))).collect();
+    let places: Vec<(bool, String)> = backtrace.frames().iter().flat_map(places).collect();
     let has_own = places.iter().any(|(is_own, _)| *is_own);
     let shown = places.into_iter().filter(|(is_own, _)| *is_own || !has_own);
     shown.map(|(_, line)| line).take(MAX_LINES).collect()
@@ -25,10 +23,18 @@ fn is_of_author(file: &str) -> bool {
     !OF_OTHERS.iter().any(|part| file.contains(part))
 }
 
-fn line(symbol: &FrameSymbol) -> Option<String> {
-    let (file, line) = (symbol.file()?, symbol.line()?);
-    let name = symbol.name().map_or_else(|| "?".into(), |name| format!("{:#}", demangle(name)));
-    Some(format!("{name} at {file}:{line}"))
+/// The places that a frame is at: in a function, and in those that were inlined into it, the innermost first. Each with
+/// whether an author wrote it.
+fn places(frame: &FrameInfo) -> impl Iterator<Item = (bool, String)> {
+    let symbols = frame.symbols();
+    symbols.iter().enumerate().filter_map(|(at, symbol)| {
+        let (file, line) = (symbol.file()?, symbol.line()?);
+        // Line tables know no more than the last part of a name. The function itself has a whole one.
+        let whole = frame.func_name().filter(|_| at + 1 == symbols.len());
+        let name = whole.or_else(|| symbol.name()).map(|name| format!("{:#}", demangle(name)));
+        let name = name.unwrap_or_else(|| "an inlined function".into());
+        Some((is_of_author(file), format!("{name} at {file}:{line}")))
+    })
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::fmt;
 
 /// What a builder prints with `--json` where a plugin has problems.
 #[derive(Deserialize)]
-pub(super) struct BuilderReport {
-    pub(super) problems: Vec<SourceProblem>,
+pub(crate) struct BuilderReport {
+    pub(crate) problems: Vec<SourceProblem>,
 }
 
 impl BuilderReport {
     /// Reads what a builder has printed, whose last line it is; nothing where that is no report of problems.
-    pub(super) fn parse(said: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(said: &[u8]) -> Option<Self> {
         let line = said.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
         let report: Self = serde_json::from_slice(line).ok()?;
         (!report.problems.is_empty()).then_some(report)
