@@ -280,9 +280,12 @@ struct Template {
     /// What says where what they need is.
     group: &'static str,
     /// Gives a package what it needs, from where that is. Returns variables for its commands.
-    install: fn(&Path, &Path) -> std::io::Result<Vec<(&'static str, String)>>,
+    install: fn(&Path, &Path) -> std::io::Result<Variables>,
     tests: &'static [&'static [&'static str]],
 }
+
+/// Variables of the environment, with their values.
+type Variables = Vec<(&'static str, String)>;
 
 const JAVASCRIPT_SDK: &str = "TENON_JAVASCRIPT_SDK";
 
@@ -307,7 +310,7 @@ const TEMPLATES: [Template; 3] = [
     },
 ];
 
-fn install_python(tools: &Path, _: &Path) -> std::io::Result<Vec<(&'static str, String)>> {
+fn install_python(tools: &Path, _: &Path) -> std::io::Result<Variables> {
     let programs = tools.join("python/bin");
     let path = std::env::var("PATH").unwrap_or_default();
     Ok(vec![
@@ -317,7 +320,7 @@ fn install_python(tools: &Path, _: &Path) -> std::io::Result<Vec<(&'static str, 
 }
 
 /// Links what npm would install.
-fn install_javascript(sdk: &Path, folder: &Path) -> std::io::Result<Vec<(&'static str, String)>> {
+fn install_javascript(sdk: &Path, folder: &Path) -> std::io::Result<Variables> {
     use std::os::unix::fs::symlink;
     let (modules, of_sdk) = (folder.join("node_modules"), sdk.join("node_modules"));
     fs::create_dir_all(modules.join("@tenon"))?;

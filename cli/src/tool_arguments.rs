@@ -181,7 +181,9 @@ impl<'a> Property<'a> {
         }
         let constant =
             own.get("const").into_iter().chain(own["enum"].as_array().into_iter().flatten());
-        types.extend(constant.map(|value| type_of(value)));
+        for value in constant {
+            types.insert(type_of(value));
+        }
         for choice in ["anyOf", "oneOf", "allOf"] {
             for own in own[choice].as_array().into_iter().flatten() {
                 if depth < MAX_DEPTH {

@@ -24,13 +24,16 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// How often a file is saved.
 const SAVES: usize = 5;
 
+/// Variables of the environment, with their values.
+type Variables = Vec<(&'static str, OsString)>;
+
 /// A language, and the file with the greeting.
 struct Language {
     name: &'static str,
     file: &'static str,
     component: &'static str,
     /// Gives a project what its package manager would install; nothing where that is not there.
-    install: fn(&Path) -> Option<Vec<(&'static str, OsString)>>,
+    install: fn(&Path) -> Option<Variables>,
 }
 
 const LANGUAGES: [Language; 5] = [
@@ -76,7 +79,7 @@ const LANGUAGES: [Language; 5] = [
     },
 ];
 
-fn link_javascript(folder: &Path) -> Option<Vec<(&'static str, OsString)>> {
+fn link_javascript(folder: &Path) -> Option<Variables> {
     let (sdk, modules) = (installed(&["TENON_JAVASCRIPT_SDK"])?, folder.join("node_modules"));
     fs::create_dir_all(modules.join("@tenon")).ok()?;
     fs::create_dir_all(modules.join(".bin")).ok()?;
@@ -88,7 +91,7 @@ fn link_javascript(folder: &Path) -> Option<Vec<(&'static str, OsString)>> {
 /// A plugin's project, with a user of its own.
 struct Project {
     root: TempDir,
-    variables: Vec<(&'static str, OsString)>,
+    variables: Variables,
 }
 
 impl Project {
