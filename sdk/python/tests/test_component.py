@@ -183,6 +183,7 @@ class Components(unittest.TestCase):
                     ("report", {"url": url, "text": "hällo"}, 0, '201 18 {"text": "hällo"}'),
                     ("lines", {"url": url}, 0, '["a", "b", "c"]'),
                     ("again", {"url": url}, 0, "freea"),
+                    ("judge", {"url": url}, 1, "there is nothing"),
                     ("late", {"url": url}, 1, "timeout: "),
                     (
                         "lines",

@@ -14,7 +14,7 @@ from .._failure import to_error
 from .._registry import REGISTRY, Registry
 from .._tool import Tool
 from .._worlds import awaits, exports, worlds
-from . import console, convert, imports, wit
+from . import console, convert, imports, services, wit
 from .wit import Err
 
 #: Who the plugin says it is.
@@ -33,6 +33,7 @@ def exported(method: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException as exception:  # `SystemExit` as well: there is no process to end.
             error = to_error(exception)
         finally:
+            services.end_call()
             console.leave()
         raise Err(convert.lower_error(error))
 

@@ -192,3 +192,11 @@ def _kept(call: Callable[[], Any]) -> Any:
                 raise Error(ErrorCode.NOT_FOUND, "there is no such state") from None
             case _:
                 raise Error(ErrorCode.FAILED, str(getattr(problem, "value", problem))) from None
+
+
+def end_call() -> None:
+    """Gives up what a call has left open."""
+    if wit.outgoing_handler is not None:
+        from . import web
+
+        web.close_unread()

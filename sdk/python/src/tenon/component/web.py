@@ -108,6 +108,7 @@ class IncomingResponse:
             self.headers = [(name, value.decode("latin-1")) for name, value in fields.entries()]
         self.body: Any = incoming.consume()
         self.stream: Any = self.body.stream()
+        _UNREAD.add(self)
 
     async def read(self, size: int, waiter: Waiter) -> bytes:
         """The next piece of the body, which is empty at its end.
@@ -138,9 +139,21 @@ class IncomingResponse:
     def close(self) -> None:
         """Gives up the rest."""
         if self.stream is not None:
+            _UNREAD.discard(self)
             self.stream.__exit__(None, None, None)
             self.stream = None
             self.body.__exit__(None, None, None)
+
+
+#: The responses whose bodies nobody has read to their ends. They are kept until the call ends: a body must not be dropped
+#: before its stream, and who collects garbage knows no such order.
+_UNREAD: set[IncomingResponse] = set()
+
+
+def close_unread() -> None:
+    """Gives up the bodies of all responses that were not read to their ends."""
+    for response in list(_UNREAD):
+        response.close()
 
 
 def failure(code: Any, url: str) -> Error:

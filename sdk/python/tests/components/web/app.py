@@ -1,6 +1,6 @@
 """A client of a web service with a key."""
 
-from tenon import http, secrets, tool
+from tenon import ToolError, http, secrets, tool
 
 
 @tool
@@ -37,6 +37,15 @@ def lines(url: str) -> list[str]:
 def again(url: str) -> str:
     """Asks a server that is busy at first, and one that redirects."""
     return http.get(f"{url}/busy").text + http.get(f"{url}/redirect").text
+
+
+@tool
+def judge(url: str) -> str:
+    """Reads the status alone."""
+    answer = http.get(f"{url}/nothing")
+    if answer.status == 404:
+        raise ToolError("there is nothing")
+    return "something"
 
 
 @tool
