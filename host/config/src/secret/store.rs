@@ -93,6 +93,16 @@ mod tests {
     use crate::logged::logged;
     use futures::FutureExt;
 
+    /// A place without secrets.
+    struct NoSecrets;
+
+    impl SecretStore for NoSecrets {}
+
+    #[test]
+    fn a_place_without_a_remedy_says_none() {
+        assert_eq!(NoSecrets.remedy("api-key"), None);
+    }
+
     #[test]
     #[cfg(unix)]
     fn secrets_come_from_the_environment_and_from_private_files() {
