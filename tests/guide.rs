@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
 #[path = "it/support.rs"]
@@ -56,14 +57,19 @@ fn main() -> ExitCode {
         );
     }
     let ignored = tools.is_none();
-    let follow = Trial::test("it_works_word_for_word", move || {
-        let (tools, servers) = tools.ok_or("no compilers are installed")?;
-        Reader::new(&tools, &servers)?.follow()
-    });
-    let trials = vec![
-        follow.with_ignored_flag(ignored),
-        Trial::test("its_table_of_contents_has_every_chapter", contents),
-    ];
+    let progress = Arc::new(Mutex::new(Progress::default()));
+    let chapter = |(index, name): (usize, &&str)| {
+        let (progress, tools) = (progress.clone(), tools.clone());
+        let name = name.trim_end_matches(".md").replace('-', "_");
+        let follow = move || {
+            let (tools, servers) = tools.ok_or("no compilers are installed")?;
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.follow_until(index, || Reader::new(&tools, &servers))
+        };
+        Trial::test(format!("{name}_works_word_for_word"), follow).with_ignored_flag(ignored)
+    };
+    let mut trials: Vec<Trial> = CHAPTERS.iter().enumerate().map(chapter).collect();
+    trials.push(Trial::test("its_table_of_contents_has_every_chapter", contents));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -87,6 +93,33 @@ fn contents() -> Result<(), Failed> {
     chapters.sort_unstable();
     assert_eq!(there, chapters);
     Ok(())
+}
+
+/// How far the guide was followed. A chapter goes on with what those before it have left.
+#[derive(Default)]
+struct Progress {
+    reader: Option<Reader>,
+    /// What came of each chapter that was followed, in their order.
+    outcomes: Vec<Result<(), String>>,
+}
+
+impl Progress {
+    /// Follows the chapters that were not followed yet, up to this one, and says what came of it.
+    fn follow_until(
+        &mut self,
+        chapter: usize,
+        reader: impl FnOnce() -> Result<Reader, Failed>,
+    ) -> Result<(), Failed> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(reader()?),
+        };
+        while self.outcomes.len() <= chapter {
+            let followed = reader.follow(CHAPTERS[self.outcomes.len()]);
+            self.outcomes.push(followed.map_err(|error| error.message().unwrap_or("").to_string()));
+        }
+        Ok(self.outcomes[chapter].clone()?)
+    }
 }
 
 /// Somebody who does what the guide says.
@@ -125,21 +158,16 @@ impl Reader {
         Ok(Self { home, path, tools: tools.to_path_buf() })
     }
 
-    /// Follows each chapter as far as it leads.
-    fn follow(&self) -> Result<(), Failed> {
-        let mut wrong = Vec::new();
-        for chapter in CHAPTERS {
-            let text = fs::read_to_string(docs().join(chapter))?;
-            // Each begins where the guide does.
-            self.settle("cwd", &self.home.path().join("guide").display().to_string())?;
-            for step in steps(chapter, &text)? {
-                if let Err(error) = self.take(&step) {
-                    wrong.push(format!("{}: {}", step.place, error.message().unwrap_or("")));
-                    break;
-                }
-            }
+    /// Follows a chapter as far as it leads.
+    fn follow(&self, chapter: &str) -> Result<(), Failed> {
+        let text = fs::read_to_string(docs().join(chapter))?;
+        // Each begins where the guide does.
+        self.settle("cwd", &self.home.path().join("guide").display().to_string())?;
+        for Step { place, what } in steps(chapter, &text)? {
+            self.take(&what)
+                .map_err(|error| format!("{place}: {}", error.message().unwrap_or("")))?;
         }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n\n").into()) }
+        Ok(())
     }
 
     fn settle(&self, name: &str, value: &str) -> std::io::Result<()> {
@@ -150,8 +178,8 @@ impl Reader {
         Ok(fs::read_to_string(self.home.path().join("cwd"))?.trim_end().into())
     }
 
-    fn take(&self, step: &Step<'_>) -> Result<(), Failed> {
-        match &step.what {
+    fn take(&self, what: &What<'_>) -> Result<(), Failed> {
+        match what {
             What::Write { file, text } => {
                 let path = self.folder()?.join(file);
                 fs::create_dir_all(path.parent().ok_or("a file is in a folder")?)?;
@@ -193,6 +221,13 @@ impl Reader {
             // What is compiled for one plugin need not be compiled again for the next.
             .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide"))
             .env("ZIG_GLOBAL_CACHE_DIR", self.tools.join("zig-cache"))
+            // The chapters install the same packages again and again. A registry that does not answer is asked again.
+            .env("PIP_CACHE_DIR", self.tools.join("pip-cache"))
+            .env("PIP_RETRIES", "10")
+            .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+            .env("npm_config_cache", self.tools.join("npm-cache"))
+            .env("npm_config_prefer_offline", "true")
+            .env("npm_config_fetch_retries", "5")
             .env("CARGO_TERM_COLOR", "never")
             // All that plugins are made of was needed to build this; which versions a registry has
             // by now is nobody's concern here.

@@ -74,9 +74,13 @@ fn run_tests(filters: &[String]) -> Result<()> {
         eprintln!("waiting for the other tests, which write to target/*-tests.log");
         (largest, lanes.into_iter().try_for_each(|lane| lane.join().expect("it does not panic")))
     });
-    for log in &logs {
-        print!("{}", String::from_utf8_lossy(&fs::read(log)?));
-    }
+    let logs: Vec<String> = logs
+        .iter()
+        .map(|log| fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()))
+        .collect::<Result<_, _>>()?;
+    logs.iter().for_each(|log| print!("{log}"));
+    // What failed in them would be far above the last lines.
+    logs.iter().flat_map(|log| failures(log)).for_each(|failure| println!("{failure}"));
     for skipped in skipped {
         eprintln!("skipped: {skipped}");
     }
@@ -120,6 +124,24 @@ fn tests(folder: &str, targets: &[&str], environment: &Environment, filters: &[S
         };
     }
     command
+}
+
+/// What the programs of tests said of the tests that failed: from the line `failures:` to that with the result, each
+/// program once.
+fn failures(log: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = log.lines();
+    while let Some(line) = lines.by_ref().find(|line| *line == "failures:") {
+        let mut said = vec![line];
+        for line in lines.by_ref() {
+            said.push(line);
+            if line.starts_with("test result:") {
+                break;
+            }
+        }
+        found.push(said.join("\n"));
+    }
+    found
 }
 
 /// Runs commands one after the other, and writes what they print to a file. Fails where one does, when all
@@ -177,4 +199,19 @@ fn lint_fuzz() -> Result<()> {
         .env("RUSTFLAGS", "--cfg fuzzing")
         // Nothing is linked: libFuzzer need not be there, nor a C++ compiler that makes it.
         .env("CUSTOM_LIBFUZZER_PATH", root().join("fuzz/Cargo.toml")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_found_in_a_log() {
+        let log = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b ----\nwhy\n\n\n\
+                   failures:\n    b\n\ntest result: FAILED. 1 passed\n\nrunning 0 tests\ntest result: ok.\n";
+        let [failure] = &failures(log)[..] else { panic!("one program failed") };
+        assert!(failure.starts_with("failures:\n\n---- b ----\nwhy\n"), "{failure}");
+        assert!(failure.ends_with("test result: FAILED. 1 passed"), "{failure}");
+        assert!(failures("test result: ok.\n").is_empty());
+    }
 }
