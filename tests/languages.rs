@@ -31,7 +31,7 @@ use tenon_host::Platform;
 use everything::manifest;
 use support::{Project, stderr, stdout};
 use templates::{ROOT, empty, run, try_out};
-use tenon_tests::installed;
+use tenon_tests::{installed, link_javascript_sdk};
 
 /// A plugin in another language, by the way to make a component of it.
 struct Source {
@@ -319,17 +319,8 @@ fn install_python(tools: &Path, _: &Path) -> std::io::Result<Variables> {
     ])
 }
 
-/// Links what npm would install.
 fn install_javascript(sdk: &Path, folder: &Path) -> std::io::Result<Variables> {
-    use std::os::unix::fs::symlink;
-    let (modules, of_sdk) = (folder.join("node_modules"), sdk.join("node_modules"));
-    fs::create_dir_all(modules.join("@tenon"))?;
-    fs::create_dir_all(modules.join(".bin"))?;
-    symlink(sdk, modules.join("@tenon/sdk"))?;
-    for name in ["@types", "typescript", ".bin/tsc"] {
-        symlink(of_sdk.join(name), modules.join(name))?;
-    }
-    symlink(sdk.join("build/main.js"), modules.join(".bin/tenon-build-javascript"))?;
+    link_javascript_sdk(sdk, folder)?;
     Ok(Vec::new())
 }
 

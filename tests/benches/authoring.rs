@@ -11,12 +11,11 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tenon_tests::installed;
+use tenon_tests::{installed, link_javascript_sdk};
 
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -80,11 +79,7 @@ const LANGUAGES: [Language; 5] = [
 ];
 
 fn link_javascript(folder: &Path) -> Option<Variables> {
-    let (sdk, modules) = (installed(&["TENON_JAVASCRIPT_SDK"])?, folder.join("node_modules"));
-    fs::create_dir_all(modules.join("@tenon")).ok()?;
-    fs::create_dir_all(modules.join(".bin")).ok()?;
-    symlink(&sdk, modules.join("@tenon/sdk")).ok()?;
-    symlink(sdk.join("build/main.js"), modules.join(".bin/tenon-build-javascript")).ok()?;
+    link_javascript_sdk(&installed(&["TENON_JAVASCRIPT_SDK"])?, folder).ok()?;
     Some(Vec::new())
 }
 
