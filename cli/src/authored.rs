@@ -4,6 +4,7 @@ use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tenon_config::discover::{Candidate, Discovery, Sources, discover};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_host::{Config, HostEnvironment};
 
 use crate::error::Error;
@@ -94,9 +95,6 @@ impl AuthoredPlugins {
         }
     }
 }
-
-/// The file with a plugin's manifest.
-const MANIFEST: &str = "plugin.toml";
 
 /// The host environment for a look at one plugin: no other place is looked into, neither
 /// the user's plugins nor those that the environment names.

@@ -9,15 +9,13 @@ use tenon_config::admit::Refusal;
 use tenon_config::discover::{Candidate, Sources, USER, WORKSPACE, discover};
 use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, read};
 use tenon_config::lock::{FILE_NAME, LockFile, LockedPlugin};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::{self, SkillError, SkillFiles};
 use tenon_host::{Config, HostEnvironment, PluginKind};
 
 use crate::authored::{alone, same};
 use crate::error::Error;
 use crate::{Common, open};
-
-/// The name of a manifest.
-pub(crate) const MANIFEST: &str = "plugin.toml";
 
 /// The longest name of a file, in bytes.
 const MAX_NAME_BYTES: usize = 255;

@@ -1,14 +1,12 @@
 //! Which folder a command is for: that of the project, or that of a plugin which somebody writes.
 
 use std::path::{Path, PathBuf};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 
 use crate::Common;
 
 /// The files that make a folder a project, as far as folders above the current one are looked at.
 const PROJECT_MARKS: [&str; 3] = ["tenon.toml", "tenon.lock", ".tenon/plugins"];
-
-/// The file that makes a folder that of a plugin.
-const MANIFEST: &str = "plugin.toml";
 
 /// The project of the current folder: this folder, or the nearest above it that is one. The user's home folder and those
 /// above it are none for the folders in it.

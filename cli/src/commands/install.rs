@@ -8,6 +8,7 @@ use tenon_config::discover::id_of;
 use tenon_config::files::Digest;
 use tenon_config::grant::Need;
 use tenon_config::lock::{LockFile, LockedPlugin};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::SkillFiles;
 use tenon_host::types::text::one_line;
 use tenon_host::{HostEnvironment, Limits, PluginKind, check_script, speaks};
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
 use crate::hint::quoted;
-use crate::installed::{InstallFolder, MANIFEST, ManifestSummary, PluginFiles, is_left_over};
+use crate::installed::{InstallFolder, ManifestSummary, PluginFiles, is_left_over};
 use crate::open::trust;
 use crate::{Common, open, output};
 

@@ -4,13 +4,14 @@ use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 use tenon_config::lock::LockFile;
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_host::HostEnvironment;
 use tenon_host::types::name::nearest;
 
 use crate::approval::is_terminal;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
-use crate::installed::{InstallFolder, MANIFEST};
+use crate::installed::InstallFolder;
 use crate::open::trust;
 use crate::{Common, open, output};
 

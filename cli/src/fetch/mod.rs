@@ -14,6 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use tenon_config::chain;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::SkillFiles;
 use tenon_host::HostEnvironment;
 use url::Url;
@@ -199,7 +200,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
 
 /// What a folder with a `plugin.toml` has.
 pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
-    let path = folder.join("plugin.toml");
+    let path = folder.join(MANIFEST);
     let manifest = String::from_utf8(read(&path, MAX_MANIFEST_BYTES)?)
         .map_err(|_| Error::Input(format!("{} is not text", path.display())))?;
     let ManifestSummary { id, file, .. } = ManifestSummary::read(&manifest)
