@@ -457,10 +457,15 @@ impl FoundPlugins {
     /// The plugin that a name is about: the one with this id, or else the one whose tool has this name.
     pub(crate) fn owner_of(&self, name: &str) -> Option<&str> {
         let candidates = &self.discovery.candidates;
-        let of_tool = |candidate: &&Candidate| name.starts_with(&self.tool_prefix(candidate));
         let by_id = candidates.iter().find(|candidate| candidate.id() == name);
         let longest = |candidate: &&Candidate| self.tool_prefix(candidate).len();
-        by_id.or_else(|| candidates.iter().filter(of_tool).max_by_key(longest)).map(Candidate::id)
+        by_id.or_else(|| self.owners_of_tool(name).max_by_key(longest)).map(Candidate::id)
+    }
+
+    /// The plugins that a tool of this name may be of.
+    fn owners_of_tool(&self, name: &str) -> impl Iterator<Item = &Candidate> {
+        let candidates = self.discovery.candidates.iter();
+        candidates.filter(move |candidate| name.starts_with(&self.tool_prefix(candidate)))
     }
 
     /// Whether any of some plugins will be there, as far as can be told before they are asked about.
@@ -563,8 +568,7 @@ impl FoundPlugins {
             Some((name, arguments)) => (name.as_str(), arguments),
             None => (name, arguments),
         };
-        let owner = |candidate: &&Candidate| name.starts_with(&self.tool_prefix(candidate));
-        let owners: Vec<&Candidate> = self.discovery.candidates.iter().filter(owner).collect();
+        let owners: Vec<&Candidate> = self.owners_of_tool(name).collect();
         let refusal = call_precheck::refusal(&self, &owners, name, arguments);
         let owners: Vec<String> = owners.iter().map(|owner| owner.id().to_string()).collect();
         if owners.is_empty() && McpOperation::of_tool(name).is_some() {
