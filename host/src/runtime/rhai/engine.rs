@@ -20,7 +20,7 @@ use tenon_types::{
 
 use super::contributions::{ScriptPrompt, ScriptResource};
 use super::state::{self, ScriptState};
-use super::{ScriptConfig, content, news, outside, running, time};
+use super::{ScriptConfig, comparison, content, news, outside, running, time};
 use crate::observe::PluginLog;
 use crate::runtime::MAX_TOOLS_PER_PLUGIN;
 
@@ -160,6 +160,7 @@ pub(super) fn engine(
     let mut engine = parser(limits);
     look_up_variables(&mut engine, constants.clone());
     add_bounded(&mut engine);
+    comparison::add(&mut engine);
     add_log(&mut engine, log);
     add_config(&mut engine, settings);
     outside::add(&mut engine);
@@ -180,6 +181,7 @@ pub(super) fn parser(limits: &Limits) -> rhai::Engine {
     set_limits(&mut engine, limits);
     // A name that is written wrongly is found before anything relies on it.
     engine.set_strict_variables(true);
+    comparison::compile(&mut engine);
     engine
 }
 
@@ -252,20 +254,29 @@ pub(super) fn compile(
     limits: &Limits,
 ) -> Result<AST, ParseError> {
     COMPILED_UNTIL.set(Instant::now().checked_add(limits.cpu));
-    // Functions may use constants that stand below them, so their names have to be known before.
-    FOUND_CONSTANTS.replace(FoundConstants::new());
-    let mut lenient = parser(limits);
-    lenient.set_strict_variables(false);
-    let compiled = lenient.compile(script).and_then(|_| {
+    let compiled = constants_of(script, limits).and_then(|constants| {
         let mut known = Scope::new();
         known.push_constant(state::NAME, ());
-        for name in FOUND_CONSTANTS.replace(FoundConstants::new()).names {
+        for name in constants {
             known.push_constant(name, ());
         }
         engine.compile_with_scope(&known, script)
     });
     COMPILED_UNTIL.set(None);
     compiled
+}
+
+/// The names of the constants at the top of a script. Functions may use constants that stand below them, so they have to be
+/// known before the script is compiled.
+fn constants_of(script: &str, limits: &Limits) -> Result<Vec<String>, ParseError> {
+    if !script.contains("const") {
+        return Ok(Vec::new());
+    }
+    FOUND_CONSTANTS.replace(FoundConstants::new());
+    let mut lenient = parser(limits);
+    lenient.set_strict_variables(false);
+    lenient.compile(script)?;
+    Ok(FOUND_CONSTANTS.replace(FoundConstants::new()).names)
 }
 
 /// The token that comes next, or one that ends the compilation.

@@ -54,12 +54,17 @@ impl ScriptSource {
 
     /// Why the script does not compile.
     pub(super) fn parse_error(&self, error: &ParseError) -> ScriptLoadError {
-        ScriptLoadError(self.at(error.position(), &error.err_type().to_string()))
+        self.load_problem(error.position(), &error.err_type().to_string())
+    }
+
+    /// Why the script is no plugin, with the place.
+    pub(super) fn load_problem(&self, position: Position, problem: &str) -> ScriptLoadError {
+        ScriptLoadError(self.at(position, problem))
     }
 
     /// Why the script is no plugin, where no place can be named.
     pub(super) fn refusal(&self, problem: &str) -> ScriptLoadError {
-        ScriptLoadError(self.at(Position::NONE, problem))
+        self.load_problem(Position::NONE, problem)
     }
 
     /// Why the top level of the script did not run to its end.
