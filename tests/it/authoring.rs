@@ -241,6 +241,45 @@ fn a_check_names_what_is_wrong_and_the_line_to_write() {
 }
 
 #[test]
+fn settings_are_held_against_the_schema_of_the_manifest() {
+    let project = Project::new("");
+    let manifest = |settings: &str| {
+        format!(
+            "plugin = {{ id = \"weather\", version = \"0.1.0\", description = \"Knows units\" }}\n\
+             runtime = {{ kind = \"rhai\", path = \"weather.rhai\" }}\n[settings]\n{settings}\n\
+             [settings_schema]\nrequired = [\"city\"]\n[settings_schema.properties]\n\
+             city.type = \"string\"\nunit = {{ enum = [\"celsius\", \"kelvin\"], default = \"kelvin\" }}"
+        )
+    };
+    project.write("own/weather/plugin.toml", manifest(""));
+    let tool = "tool(#{ name: \"unit\", description: \"Says the unit\" }, |a| `${config(\"unit\")} in ${config(\"city\")}`);";
+    project.write("own/weather/weather.rhai", tool);
+    let folder = project.path("own/weather");
+    let check = |settings: &str, code: i32, expected: &str| {
+        project.write("tenon.toml", format!("plugins.folders = [\"own\"]\n{settings}"));
+        let output = run(&project, &project.path(""), &["call", "weather__unit"], code);
+        let said = stdout(&output) + &stderr(&output);
+        assert!(said.contains(expected), "{settings}: {said}");
+    };
+    check("settings.weather.city = \"Graz\"", 0, "kelvin in Graz");
+    check("settings.weather = { city = \"Graz\", unit = \"celsius\" }", 0, "celsius in Graz");
+    check("", 5, "its settings are wrong: \"city\" is a required property");
+    check(
+        "settings.weather = { city = 5, unit = \"inch\" }",
+        5,
+        "at /unit: \"inch\" is not one of",
+    );
+    let doctor = stdout(&run(&project, &project.path(""), &["doctor"], 1));
+    assert!(doctor.contains("at /city: 5 is not of type \"string\""), "{doctor}");
+    assert!(doctor.contains("under [settings.weather] in tenon.toml"), "{doctor}");
+    // What is required is for its users to set.
+    run(&project, &folder, &["check"], 0);
+    project.write("own/weather/plugin.toml", manifest("unit = \"inch\""));
+    let said = stdout(&run(&project, &folder, &["check"], 1));
+    assert!(said.contains("error: its settings are wrong: at /unit: \"inch\""), "{said}");
+}
+
+#[test]
 fn a_check_runs_nothing_unless_it_is_told_to() {
     let project = empty();
     let folder = project.path("");

@@ -12,7 +12,7 @@ use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::types::HookPoint;
 use tenon_host::types::name::NameStyle;
 use tenon_host::types::text::one_line;
-use tenon_host::{Platform, PluginKind, PluginState};
+use tenon_host::{Platform, PluginKind, PluginState, check_settings};
 
 use crate::approval::ValueKind;
 use crate::authored::{AuthoredPlugin, AuthoredPlugins};
@@ -357,6 +357,19 @@ fn check_manifest(findings: &mut Findings, authored: &AuthoredPlugin) {
         let line = "add to [plugin] in plugin.toml: version = \"0.1.0\"";
         findings.warning("plugin.toml has no version", Some(line.into()));
     }
+    check_settings_schema(findings, authored);
+}
+
+/// Holds the settings of the manifest against its schema. What is required is for those who use the plugin to set.
+fn check_settings_schema(findings: &mut Findings, authored: &AuthoredPlugin) {
+    let Candidate { settings, settings_schema: Some(schema), .. } = &authored.plugin else {
+        return;
+    };
+    let mut schema = schema.clone();
+    schema.remove("required");
+    if let Err(problem) = check_settings(&schema, settings) {
+        findings.error(problem.to_string(), None);
+    }
 }
 
 /// Takes over what every host has against it, whatever is granted. Whether there is nothing.
@@ -382,8 +395,7 @@ impl Approver for ApproveWithoutGrants {
     }
 }
 
-/// Has the plugin register, and takes over what a host finds wrong with that.
-/// Runs the handler of a point on the example context of this point. A guard that fails may guard nothing.
+/// Runs the handlers of a point on the example context of this point. A guard that fails may guard nothing.
 async fn try_hook(
     findings: &mut Findings,
     platform: &Platform,
@@ -406,6 +418,7 @@ async fn try_hook(
     Ok(())
 }
 
+/// Has the plugin register, and takes over what a host finds wrong with that.
 async fn register(
     findings: &mut Findings,
     authored: &AuthoredPlugin,
@@ -426,8 +439,12 @@ async fn register(
             }
             let listing = Listing::of(&platform, id).await;
             check_listing(findings, &authored.plugin, &listing);
-            for hook in plugin.hooks() {
-                try_hook(findings, &platform, authored, &hook.point).await?;
+            // A point runs all of its handlers.
+            let mut points: Vec<_> = plugin.hooks().iter().map(|hook| &hook.point).collect();
+            points.sort_by_key(|point| point.to_string());
+            points.dedup();
+            for point in points {
+                try_hook(findings, &platform, authored, point).await?;
             }
             let registered = Registered {
                 tools: plugin.tools().iter().map(|tool| tool.definition.name.clone()).collect(),

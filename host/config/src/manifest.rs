@@ -48,6 +48,8 @@ pub struct Manifest {
     /// Settings, where the operator says nothing else.
     #[serde(default)]
     pub settings: Map<String, Value>,
+    /// What settings it takes, as a JSON Schema of their object. Without one it takes any.
+    pub settings_schema: Option<Map<String, Value>>,
     /// The same as in `[plugin]`, for manifests that have it outside.
     plugin_api_version: Option<semver::VersionReq>,
 }
@@ -251,6 +253,19 @@ impl Manifest {
             }
         }
         Ok(requests)
+    }
+
+    /// The settings where the operator says nothing: those of the manifest, and else the `default` that the schema has for a
+    /// property.
+    pub fn default_settings(&self) -> Map<String, Value> {
+        let properties = self.settings_schema.as_ref().and_then(|schema| schema.get("properties"));
+        let properties = properties.and_then(Value::as_object).into_iter().flatten();
+        let default = |(name, schema): (&String, &Value)| {
+            Some((name.clone(), schema.get("default")?.clone()))
+        };
+        let mut settings: Map<String, Value> = properties.filter_map(default).collect();
+        settings.extend(self.settings.clone());
+        settings
     }
 
     /// Parses the text of a `plugin.toml`. It touches no file: paths and variables stay as they are written.

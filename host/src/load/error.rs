@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tenon_config::files::Digest;
 use tenon_config::secret::secret_variable;
 
+use super::settings::SettingsError;
 use crate::capability::ImportError;
 use crate::runtime::ScriptLoadError;
 use crate::runtime::wasm::ExportError;
@@ -66,6 +67,14 @@ pub(crate) enum LoadError {
         /// What it needs.
         source: ImportError,
     },
+    /// Its settings are not those that it takes.
+    #[error("{problem}")]
+    Settings {
+        /// The plugin.
+        id: String,
+        /// What is wrong with them.
+        problem: SettingsError,
+    },
     /// Its script does not compile.
     #[error(transparent)]
     Script(#[from] ScriptLoadError),
@@ -82,6 +91,7 @@ impl LoadError {
             | Self::NotComponent { .. }
             | Self::TooLarge { .. }
             | Self::Export { .. }
+            | Self::Settings { .. }
             | Self::Script(_) => false,
         }
     }
@@ -116,7 +126,10 @@ impl LoadError {
             } => Some(format!(
                 "request it in plugin.toml with `{line}` under [capabilities], then approve it"
             )),
-            Self::Import { .. } | Self::Script(_) => None,
+            Self::Settings { id, problem: SettingsError::Values(_) } => Some(format!(
+                "set them under [settings.{id}] in tenon.toml; [settings_schema] in its plugin.toml says what it takes"
+            )),
+            Self::Settings { .. } | Self::Import { .. } | Self::Script(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod error;
 mod loaded;
+mod settings;
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value, json};
@@ -47,6 +48,7 @@ use crate::runtime::{
 };
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
+pub use settings::{SettingsError, check_settings};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub(crate) static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -213,6 +215,11 @@ impl Loader {
     /// Where its code cannot be read, compiled or linked; [`LoadError`] says why.
     pub(crate) fn load(&self, admitted: Admitted) -> Result<LoadedPlugin, LoadError> {
         let candidate = admitted.into_candidate();
+        if let Some(schema) = &candidate.settings_schema {
+            let id = candidate.id().to_string();
+            check_settings(schema, &candidate.settings)
+                .map_err(|problem| LoadError::Settings { id, problem })?;
+        }
         match candidate.source.clone() {
             Source::Wasm { path, mode } => self.load_component(candidate, &path, mode),
             Source::Rhai { path } => self.load_script(candidate, &path),

@@ -83,6 +83,8 @@ pub struct Candidate {
     pub context: CallContextSettings,
     /// Its configuration, as the plugin reads it.
     pub settings: Map<String, Value>,
+    /// What settings it takes, as a JSON Schema of their object, where it says so.
+    pub settings_schema: Option<Map<String, Value>>,
     /// What its user set for a plugin of its id, where a project brings it.
     pub users_settings: UserSettingKeys,
     /// The secrets that it was given.
@@ -524,6 +526,7 @@ impl Candidate {
             limits,
             context,
             settings,
+            settings_schema,
             // They are in what comes before.
             users_settings: _,
             secrets: _,
@@ -539,7 +542,8 @@ impl Candidate {
             "{:?}",
             (
                 (place, about, source, command, requests, permissions),
-                (limits, context, settings, admission_facts, lock_entry, trusted, skills)
+                (limits, context, settings, settings_schema),
+                (admission_facts, lock_entry, trusted, skills)
             )
         )
     }

@@ -296,6 +296,7 @@ impl CandidateReader<'_> {
             secrets,
             source,
             settings,
+            settings_schema: None,
             users_settings,
             admission_facts,
             lock_entry: None,
@@ -442,6 +443,7 @@ impl CandidateReader<'_> {
             }
         };
         let requests = manifest.requests(&text, self.host_environment());
+        let settings = manifest.default_settings();
         let digest = text.digest();
         self.note_read(text.path.clone(), digest);
         let path = text.path;
@@ -454,7 +456,7 @@ impl CandidateReader<'_> {
             hooks,
             limits,
             context,
-            settings,
+            settings_schema,
             ..
         } = manifest;
         let id = plugin.id;
@@ -578,6 +580,7 @@ impl CandidateReader<'_> {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
             settings,
+            settings_schema,
             users_settings,
             admission_facts,
             lock_entry,

@@ -72,6 +72,7 @@ struct ManifestWithoutSpans<'a> {
     limits: &'a LimitsTable,
     context: &'a CallContextTable,
     settings: &'a Map<String, Value>,
+    settings_schema: &'a Option<Map<String, Value>>,
 }
 
 fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
@@ -85,6 +86,7 @@ fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
         limits,
         context,
         settings,
+        settings_schema,
         // Parsing moves it into `plugin`.
         plugin_api_version: _,
     } = manifest;
@@ -104,6 +106,7 @@ fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
         limits,
         context,
         settings,
+        settings_schema,
     }
 }
 

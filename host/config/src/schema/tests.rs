@@ -183,8 +183,8 @@ fn a_default_is_what_holds_without_the_key() {
             if let PluginRuntime::McpBridge { subprocess: Some(entry) } = &mut manifest.runtime {
                 settle(entry);
             }
-            let Manifest { plugin, runtime, requires, hooks, limits, context, settings, .. } =
-                manifest;
+            let settings = (manifest.default_settings(), manifest.settings_schema);
+            let Manifest { plugin, runtime, requires, hooks, limits, context, .. } = manifest;
             let permissions = manifest.permissions.unwrap_or_default();
             let limits = limits.over(&Limits::default());
             (plugin, runtime, requires, permissions, hooks, (limits, context, settings))

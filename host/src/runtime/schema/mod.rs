@@ -224,6 +224,24 @@ pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
         .filter(|schema| matches!(schema.0, ValidatorKind::Bounded(_)))
 }
 
+/// What is wrong with a value, each problem with its place, by a schema that has to be plain. It blocks for a moment.
+///
+/// # Errors
+///
+/// Why the schema cannot be used.
+pub(crate) fn problems_by(schema: &Value, value: &Value) -> Result<Vec<String>, String> {
+    let check = || {
+        let compiled = compile_plain(&schema.to_string(), &mut MAX_KEPT.clone())?;
+        let too_dear = || "checking against it could take too long: simplify it".to_string();
+        compiled.schema.problems(value).ok_or_else(too_dear)
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, check);
+        let thread = thread.map_err(|error| format!("cannot start a thread for it: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the validator broke off on it".into()))
+    })
+}
+
 /// Compiles a schema of the host's own.
 pub(crate) fn compile_own(text: &str) -> Schema {
     let compiled = compile_plain(text, &mut MAX_KEPT.clone()).expect("our own schemas can be used");
