@@ -1,15 +1,19 @@
 /** The plugin, its dependencies and what it uses of this package, as one module. */
 
-import { realpathSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { build, transformSync } from "esbuild";
 
+import { nearest } from "../src/nearest.js";
 import { builtin, problem as builtinProblem } from "./node-modules.js";
 import { BuildError } from "./problem.js";
 
 /** The folder of this package. */
 export const SDK = realpathSync(fileURLToPath(new URL("..", import.meta.url)));
+
+/** How files are imported that are neither code nor JSON. */
+const LOADERS = { ".txt": "text", ".md": "text", ".html": "text", ".sql": "text", ".bin": "binary", ".png": "binary", ".wasm": "binary" };
 
 /** The module that begins everything, which is made for each bundle. */
 const ENTRY = "tenon:entry";
@@ -41,7 +45,7 @@ export async function bundle(project, modules, { minify = false, sources }) {
       charset: "utf8",
       inject: [path.join(SDK, "web/globals.js")],
       define: { "process.env.NODE_ENV": '"production"', global: "globalThis" },
-      loader: { ".txt": "text", ".md": "text", ".html": "text", ".sql": "text", ".bin": "binary", ".png": "binary", ".wasm": "binary" },
+      loader: LOADERS,
       legalComments: "eof",
       minify,
       keepNames: false,
@@ -76,6 +80,9 @@ function made(modules, { folder, file }) {
       build.onResolve({ filter: /^@tenon\/sdk$/ }, () => ({ path: path.join(SDK, "src/index.js") }));
       build.onResolve({ filter: /^@tenon\/sdk\/testing$/ }, () => ({
         errors: [{ text: "`@tenon/sdk/testing` is for tests, and not for the plugin itself", notes: [{ text: "import it in `plugin.test.js` only" }] }],
+      }));
+      build.onResolve({ filter: /^@tenon\/sdk\/(build|register)$/ }, ({ path: name }) => ({
+        errors: [{ text: `\`${name}\` runs under Node, and not in the plugin`, notes: [{ text: "what plugins import is in `@tenon/sdk`" }] }],
       }));
     },
   };
@@ -133,8 +140,13 @@ function toProblem({ text, location, notes }, sources) {
   const [, missing] = text.match(/^Could not resolve "([^"]+)"/) ?? [];
   const [, file, name] = text.match(/^No matching export in "([^"]+)" for import "([^"]+)"/) ?? [];
   const noted = notes.map((note) => note.text).find(Boolean)?.replace(/^Did you mean to import "(.*)" instead\?$/, "did you mean `$1`?");
-  const hint = missing ? remedy(missing) : noted;
+  const unloaded = text.match(/^No loader is configured for "([^"]+)" files: (.*)/);
   let message = text;
+  let hint = noted;
+  if (unloaded) [message, hint] = ofKind(unloaded[1], unloaded[2]);
+  else if (missing) hint = remedy(missing, location && path.dirname(path.resolve(sources.folder, location.file)));
+  else if (name) hint ??= file.endsWith("src/index.js") ? 'write `import { tool } from "@tenon/sdk";`' : `the file exports no such name: \`import name from\` takes its default, and \`import * as name from\` all of it`;
+  else if (location && ["", "file"].includes(location.namespace)) hint = ofSyntax(text, location, notes, sources) ?? noted;
   if (missing) message = `there is no ${isFile(missing) ? `file \`${missing}\`` : `package \`${missing}\``}`;
   if (name) message = `there is no \`${name}\` in ${file.endsWith("src/index.js") ? '"@tenon/sdk"' : `\`${file}\``}`;
   if (!location || !["", "file"].includes(location.namespace)) return { message, hint };
@@ -142,11 +154,64 @@ function toProblem({ text, location, notes }, sources) {
   return { ...sources.at(place, { message, hint }), source: location.lineText };
 }
 
+function filesOf(folder) {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // A folder that is not there has no files.
+    return [];
+  }
+}
+
 const isFile = (specifier) => /^[./]/.test(specifier);
 
-function remedy(specifier) {
-  if (isFile(specifier)) return "the path is that of a file as seen from this one, with its extension";
+/** What is wrong with importing a file of a kind that is not known. */
+function ofKind(extension, file) {
+  if (extension === ".node") return [`\`${file}\` is machine code for Node, which a component cannot load`, "use a package that is written in JavaScript only and runs in browsers"];
+  return [`\`${file}\` is of a kind that cannot be imported`, `JSON can be, and ${Object.keys(LOADERS).map((each) => `\`${each}\``).join(", ")}: give the file such a name`];
+}
+
+/** What to do about a mistake of syntax; nothing where the bundler's own words say it. */
+function ofSyntax(text, { file, line, lineText }, notes, sources) {
+  if (file.endsWith(".json")) return "names and texts are in double quotes, with commas between them and none after the last";
+  if (text.startsWith('"await" can only be used')) {
+    const at = notes.find(({ location }) => location)?.location;
+    return `write \`async\` before the function${at ? `, in line ${at.line}` : ""}`;
+  }
+  if (text.startsWith("The JSX syntax")) return "a plugin has no page to show: write text, or a template string";
+  if (text.startsWith("Decorators are not valid")) return "decorators stand before classes and their members; wrap the function by hand: `const greeting = logged(() => …)`";
+  if (!/^(Expected|Unexpected|Unterminated|Syntax error)/.test(text)) return undefined;
+  if (/\.m?js$/.test(file) && isTypeScript(sources.lines(file).join("\n"))) return `this is TypeScript: name the file \`${file.replace(/js$/, "ts")}\``;
+  if (text.startsWith("Unterminated")) return "write the quote or bracket that ends it; a text of several lines stands between backticks";
+  return `look at what stands ${lineText.trim() ? "before it" : `above line ${line}`}: a bracket, a comma or a value is missing there, or one too many`;
+}
+
+function isTypeScript(text) {
+  try {
+    transformSync(text, { loader: "ts", logLevel: "silent" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What to use instead of packages that plugins have no use for. */
+const INSTEAD = {
+  "@modelcontextprotocol/sdk": 'the host speaks MCP; a plugin defines tools with `tool` of "@tenon/sdk"',
+  axios: "use `fetch`, which needs no import",
+  dotenv: 'settings are in `config` of "@tenon/sdk", secrets in `secrets`',
+  "node-fetch": "use `fetch`, which needs no import",
+};
+
+function remedy(specifier, folder) {
+  if (isFile(specifier)) {
+    const near = folder && nearest(path.basename(specifier), filesOf(path.resolve(folder, path.dirname(specifier))));
+    const rule = "the path is that of a file as seen from this one, with its extension";
+    return near ? `did you mean \`${path.posix.dirname(specifier)}/${near}\`? ${rule}` : rule;
+  }
   const [scope, name] = specifier.split("/");
+  const instead = INSTEAD[specifier.startsWith("@") ? `${scope}/${name}` : scope];
+  if (instead) return instead;
   return `\`npm install ${specifier.startsWith("@") ? `${scope}/${name}` : scope}\` installs it`;
 }
 

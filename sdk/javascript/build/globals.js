@@ -18,8 +18,11 @@ export function removeOthers(global) {
 }
 
 const REMEDIES = {
+  Bun: "use what \"@tenon/sdk\" and the web offer",
   Buffer: "use `Uint8Array` and `TextEncoder`",
+  Deno: "use what \"@tenon/sdk\" and the web offer",
   Intl: "QuickJS has no `Intl`; install a package, or format by hand",
+  McpServer: "the host speaks MCP; a plugin defines tools with `tool` of \"@tenon/sdk\"",
   WebAssembly: "a component cannot compile WebAssembly",
   WebSocket: "there are no sockets; `fetch` is there",
   Blob: "use `Uint8Array`",
@@ -29,6 +32,7 @@ const REMEDIES = {
   __dirname: "a component has no folder; import JSON and text files instead",
   __filename: "a component has no file",
   alert: "use `user.ask` of \"@tenon/sdk\"",
+  axios: "use `fetch`",
   document: "a component has no page",
   global: "write `globalThis`",
   localStorage: "use `state` of \"@tenon/sdk\"",

@@ -58,10 +58,14 @@ export class Sources {
   }
 
   /**
-   * Where a field of a definition stands, which begins at this place; the beginning if it is not found.
+   * Where a field of a definition stands, which begins at this place; the beginning if it is not found. Names within the
+   * field lead further, as far as they are found.
    */
-  field(place, field) {
-    const name = field.split(".").at(-1);
+  field(place, field, within = []) {
+    return within.reduce((at, name) => this.#name(at, name), this.#name(place, field.split(".").at(-1)));
+  }
+
+  #name(place, name) {
     const pattern = new RegExp(`(^|[\\s{,(])(["']?)${name.replace(/[^\w$]/g, "\\$&")}\\2\\s*[:(,}]`);
     const lines = this.lines(place.file);
     for (let line = place.line; line <= Math.min(lines.length, place.line + 80); line++) {

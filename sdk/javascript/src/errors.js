@@ -55,15 +55,15 @@ export class TenonError extends Error {
 /** A definition of a plugin that is not as it should be. */
 export class DefinitionError extends TypeError {
   /**
-   * @param {{ what: string, field?: string, problem: string, hint?: string, location?: string, isMissing?: boolean }} details
-   *   `isMissing` says that the field is not there.
+   * @param {{ what: string, field?: string, within?: string[], problem: string, hint?: string, location?: string, isMissing?: boolean }} details
+   *   `within` are names that lead to the problem from the field on, and `isMissing` says that the field is not there.
    */
-  constructor({ what, field, problem, hint, location, isMissing = false }) {
+  constructor({ what, field, within, problem, hint, location, isMissing = false }) {
     const where = location ? `${location}: ` : "";
     const of = field ? `${what}, field \`${field}\`` : what;
     super(`${where}${of}: ${problem}${hint ? `\n  hint: ${hint}` : ""}`);
     this.name = "DefinitionError";
-    this.details = { what, field, problem, hint, location, isMissing };
+    this.details = { what, field, within, problem, hint, location, isMissing };
   }
 }
 

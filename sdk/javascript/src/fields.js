@@ -24,6 +24,7 @@ export const text = {
     if (typeof value !== "string") return not(value, "a string");
     if (!value.trim()) return "it is empty";
   },
+  hint: "write a text between quotes, or leave the field out",
 };
 
 /** What something is for. */
@@ -43,25 +44,30 @@ export const handler = {
 /** A function, if it is there. */
 export const optionalFunction = {
   check: (value) => (typeof value === "function" ? undefined : not(value, "a function")),
+  hint: "write a function, or leave the field out",
 };
 
 /** `true` or `false`. */
 export const flag = {
   check: (value) => (typeof value === "boolean" ? undefined : not(value, "`true` or `false`")),
+  hint: "write `true` or `false`, without quotes",
 };
 
 /** A whole number of 32 bits. */
 export const priority = {
   check: (value) => (Number.isInteger(value) && Math.abs(value) < 2 ** 31 ? undefined : not(value, "a whole number")),
+  hint: "write a number such as `10`: handlers of a greater one run earlier, and the usual one is 0",
 };
 
 /** An object that is written as JSON. */
 export const json = {
   check: (value) => (value !== null && typeof value === "object" && !Array.isArray(value) ? undefined : not(value, "an object")),
+  hint: "write `{ … }`, with names and what they stand for",
 };
 
 /** An array of strings. */
 export const strings = {
   check: (value) =>
     Array.isArray(value) && value.every((each) => typeof each === "string") ? undefined : not(value, "an array of strings"),
+  hint: 'write `["…"]`',
 };

@@ -50,6 +50,25 @@ export function forget() {
   for (const list of Object.values(registry)) list.length = 0;
 }
 
+/** What other libraries, MCP and model APIs call the fields of definitions. */
+const OTHER_NAMES = {
+  annotations: "readOnly",
+  callback: "handler",
+  destructiveHint: "destructive",
+  execute: "handler",
+  func: "handler",
+  idempotentHint: "idempotent",
+  inputSchema: "input",
+  openWorldHint: "openWorld",
+  outputSchema: "output",
+  parameters: "input",
+  readOnlyHint: "readOnly",
+  required: "optional",
+  returns: "output",
+  run: "handler",
+  schema: "input",
+};
+
 /**
  * Checks the fields of a definition. Each field has a function that says what it has to be, or nothing if it is that.
  *
@@ -58,8 +77,10 @@ export function forget() {
  * @returns {boolean} Whether all is as it should be.
  */
 export function checkFields(definition, fields, { what, location }) {
-  if (definition === null || typeof definition !== "object" || Array.isArray(definition)) {
-    report({ what, problem: `its definition is ${kindOf(definition)} and has to be an object`, location });
+  if (definition === null || typeof definition !== "object" || Array.isArray(definition) || typeof definition.then === "function") {
+    const needed = Object.keys(fields).filter((name) => fields[name].required);
+    const hint = `write one object, \`{ ${(needed.length > 0 ? needed : Object.keys(fields).slice(0, 2)).map((name) => `${name}: …`).join(", ")} }\``;
+    report({ what, problem: `its definition is ${kindOf(definition)} and has to be an object`, hint, location });
     return false;
   }
   let sound = true;
@@ -77,7 +98,7 @@ export function checkFields(definition, fields, { what, location }) {
     if (expected) complain(name, expected, hint);
   }
   for (const name of Object.keys(definition)) {
-    if (!Object.hasOwn(fields, name)) complain(name, "there is no such field", suggestion(name, Object.keys(fields)));
+    if (!Object.hasOwn(fields, name)) complain(name, "there is no such field", suggestion(OTHER_NAMES[name] ?? name, Object.keys(fields)));
   }
   return sound;
 }

@@ -16,10 +16,17 @@ export function toToolResult(value, { output } = {}) {
   if (value === undefined || value === null) return answer([]);
   const content = asContent(value);
   if (content) return answer([content]);
+  if (typeof value === "number") refuse(value);
   if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return answer([asContent(String(value))]);
   if (Array.isArray(value)) return ofArray(value);
+  if (isOfMcp(value)) throw new TypeError("the result is written as MCP writes it: return its text or content itself, or write `toolResult({ content: … })`");
   refuse(value);
   return ofStructured(value);
+}
+
+/** Whether a value is a whole result of MCP: what it says would become JSON for the model. */
+function isOfMcp({ content, ...others }) {
+  return Array.isArray(content) && content.length > 0 && content.every((item) => typeof item?.type === "string") && Object.keys(others).every((name) => ["structuredContent", "isError", "_meta"].includes(name));
 }
 
 function answer(content, structured = null) {
@@ -40,6 +47,7 @@ function ofArray(values) {
 
 function ofStructured(value, output) {
   refuse(value);
+  if (output && value === undefined) throw new TypeError("the result is undefined, and `output` says what it has to be: write `return` in the handler");
   if (output) {
     const found = problems(JSON.parse(json(value ?? null)), output);
     if (found.length > 0) throw new TypeError(`the result is not what \`output\` says: ${found.join("; ")}`);
@@ -72,7 +80,8 @@ function refuse(value, path = "the result", seen = new Set()) {
   if (typeof value === "function") complain("a tool answers with text, content or JSON; call it first");
   if (typeof value === "symbol") complain("a tool answers with text, content or JSON");
   if (typeof value === "bigint") complain("JSON has none; write `Number(…)` or `String(…)`");
-  if (typeof value === "number" && !Number.isFinite(value)) complain("JSON has no such number");
+  if (typeof value === "number" && !Number.isFinite(value)) complain("JSON has no such number; return `null`, or throw a `ToolError` that says why");
+  if (value instanceof Date && Number.isNaN(value.getTime())) complain("it is no valid date; look at what it was made of");
   if (value === null || typeof value !== "object" || typeof value.toJSON === "function") return;
   if (typeof value.then === "function") complain("write `await` before it");
   if (typeof value.arrayBuffer === "function") complain("return what is in it: `await response.text()` or `await response.json()`");
@@ -80,12 +89,20 @@ function refuse(value, path = "the result", seen = new Set()) {
   if (value instanceof Map) complain("write `Object.fromEntries(…)`");
   if (value instanceof Set) complain("write `[...…]`");
   if (value instanceof Error) complain("throw it, or return its message");
-  if (seen.has(value)) complain("it contains itself, which JSON cannot say");
+  if (value instanceof RegExp) complain("return its `source`");
+  if (seen.has(value)) complain("it contains itself, which JSON cannot say; leave that member out");
+  if (isOpaque(value)) complain("none of its members are public, so JSON would say `{}`; return an object of what it has, or give it a method `toJSON`");
   seen.add(value);
   for (const [name, member] of Object.entries(value)) {
     refuse(member, Array.isArray(value) ? `${path}[${name}]` : `${path === "the result" ? "" : `${path}.`}${name}`, seen);
   }
   seen.delete(value);
+}
+
+/** Whether JSON says nothing of an instance of a class. */
+function isOpaque(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype !== null && prototype !== Object.prototype && !Array.isArray(value) && Object.keys(value).length === 0 && Object.getPrototypeOf(prototype) !== null;
 }
 
 function json(value) {

@@ -16,7 +16,7 @@ import { completed } from "../src/exports/providers.js";
 import { listed, read } from "../src/exports/resources.js";
 import { callTool } from "../src/exports/tools.js";
 import { DEFINITION } from "../src/kinds/definition.js";
-import { fromCompletion, fromRequest, toRequest } from "../src/model.js";
+import { fromCompletion, toRequest } from "../src/model.js";
 import { fetchOf } from "./fetch.js";
 import { Keyvalue } from "./keyvalue.js";
 import * as services from "./services.js";
@@ -100,7 +100,7 @@ export class Host {
   async handle(hook, context = {}, point = undefined) {
     const entry = definition(hook, "hook");
     const at = point ?? entry.points[0];
-    const handlers = entry.points.includes(at) ? [{ handler: entry.handler, priority: 0 }] : [];
+    const handlers = entry.points.includes(at) ? [{ handler: entry.handler, priority: 0, location: entry.location }] : [];
     const { tag, val } = await this.#serve(entry, (call) => handle(at, JSON.stringify(context), call, handlers));
     if (tag === "veto") return { outcome: tag, reason: val };
     return { outcome: tag, context: tag === "replace" ? JSON.parse(val) : context };
@@ -142,7 +142,7 @@ export class Host {
   async complete(provider, request) {
     const entry = definition(provider, "provider");
     const record = toRequest(request);
-    return fromCompletion(await this.#serve(entry, async (context) => completed(await entry.complete(fromRequest(record), context), record.model)));
+    return fromCompletion(await this.#serve(entry, (context) => completed(entry, record, context)));
   }
 
   /** The state of a scope as the plugin has left it: an object of JSON values by their keys. */
@@ -159,10 +159,11 @@ export class Host {
     return this.run(async () => {
       try {
         const result = await within(this.#record(), work);
-        warnOfForgotten(entry.what ?? entry.key);
+        warnOfForgotten(entry.what);
         return result;
       } catch (thrown) {
-        const { code, message, retryAfter, data } = toFailure(thrown, entry.what ?? entry.key);
+        warnOfForgotten(entry.what);
+        const { code, message, retryAfter, data } = toFailure(thrown, entry.what);
         throw new TenonError(code, message, { retryAfter: retryAfter ?? undefined, data: data === null ? undefined : JSON.parse(data), cause: thrown });
       }
     });
@@ -171,6 +172,9 @@ export class Host {
 
 function definition(defined, kind) {
   const entry = defined?.[DEFINITION];
-  if (!entry) throw new TypeError(`this is no ${kind}: pass what \`${kind.split(" ")[0]}(…)\` returned`);
+  const kinds = kind.split(" or ");
+  const hint = `pass what \`${kinds[0]}(…)\` returned`;
+  if (!entry) throw new TypeError(`this is no ${kind}: ${hint}`);
+  if (!kinds.some((each) => entry.what.startsWith(each))) throw new TypeError(`this is ${entry.what}, and no ${kind}: ${hint}`);
   return entry;
 }

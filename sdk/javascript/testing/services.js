@@ -8,6 +8,11 @@ import { problems } from "../src/validate.js";
 /** What a script may have. */
 export const SCRIPT = ["settings", "secrets", "state", "fetch", "user", "pages", "models", "tools", "messaging", "memory", "caller"];
 
+/** What is wrong with a call of what a test did not grant. */
+function denied(what, capability, value) {
+  return thrown("denied", `${what} is not granted; plugin.toml requests it with \`${capability} = ${JSON.stringify([value])}\` under [capabilities]`);
+}
+
 /** An error of the contract as imports throw it. */
 function thrown(code, message) {
   return Object.assign(new Error(message), { payload: toRecord(new TenonError(code, message)) });
@@ -56,7 +61,7 @@ function always({ settings = {} }, host) {
 function secrets(values) {
   return {
     get(name) {
-      if (!Object.hasOwn(values, name)) throw thrown("denied", `the secret ${JSON.stringify(name)} is not granted; plugin.toml requests it with \`secrets = [${JSON.stringify(name)}]\` under [capabilities]`);
+      if (!Object.hasOwn(values, name)) throw denied(`the secret ${JSON.stringify(name)}`, "secrets", name);
       if (values[name] === undefined || values[name] === null) throw thrown("not-found", `nobody has set the secret ${JSON.stringify(name)}`);
       return values[name];
     },
@@ -74,13 +79,13 @@ function toAnswer(answer, schema) {
 function user({ user, pages }, host) {
   return {
     async ask({ message, schema }) {
-      if (!user) throw thrown("denied", "asking the user is not granted");
+      if (!user) throw denied("asking the user", "user", "ask");
       const form = JSON.parse(schema);
       host.questions.push({ message, schema: form });
       return scripted(async () => toAnswer(typeof user === "function" ? await user(message, form) : user, form));
     },
     async askUrl({ message, url }) {
-      if (!pages) throw thrown("denied", "asking the user to open pages is not granted");
+      if (!pages) throw denied("asking the user to open pages", "user", "ask-url");
       host.questions.push({ message, url });
       return scripted(() => (typeof pages === "function" ? pages(message, url) : pages));
     },
@@ -91,7 +96,7 @@ function inference(models) {
   return {
     async complete(request) {
       const answer = models[request.model];
-      if (answer === undefined) throw thrown("denied", `the model ${JSON.stringify(request.model)} is not granted`);
+      if (answer === undefined) throw denied(`the model ${JSON.stringify(request.model)}`, "providers", request.model);
       return scripted(async () => toCompletion(typeof answer === "function" ? await answer(fromRequest(request)) : answer, request.model));
     },
   };
@@ -112,7 +117,7 @@ function tools(granted) {
       }));
     },
     async callTool(name, args) {
-      if (!Object.hasOwn(granted, name)) throw thrown("denied", `the tool ${JSON.stringify(name)} is not granted`);
+      if (!Object.hasOwn(granted, name)) throw denied(`the tool ${JSON.stringify(name)}`, "tools", name);
       const answer = granted[name];
       return scripted(async () => {
         try {
@@ -130,7 +135,7 @@ function messaging(send, host) {
   return {
     async sendMessage({ channel, text, extra }) {
       const message = { channel: channel ?? undefined, text, extra: extra == null ? undefined : JSON.parse(extra) };
-      if (Array.isArray(send) && !send.includes(channel ?? "*") && !send.includes("*")) throw thrown("denied", `the channel ${JSON.stringify(channel)} is not granted`);
+      if (Array.isArray(send) && !send.includes(channel ?? "*") && !send.includes("*")) throw denied(`the channel ${JSON.stringify(channel)}`, "messaging", channel ?? "*");
       await scripted(() => (typeof send === "function" ? send(message) : undefined));
       host.messages.push(message);
     },

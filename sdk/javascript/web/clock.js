@@ -4,8 +4,13 @@ import { host } from "../src/connection.js";
 
 function clock() {
   const found = host()?.["wasi:clocks/monotonic-clock"];
-  if (!found) throw new Error("there is no clock while the plugin is built: measure time in a handler, and not where the file is loaded");
+  if (!found) throw new Error("there is no clock while the plugin is built: measure time and wait in a handler, and not where the file is loaded");
   return found;
+}
+
+/** Throws where there is no clock. */
+export function assertClock() {
+  clock();
 }
 
 let origin;

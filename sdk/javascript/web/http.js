@@ -25,7 +25,7 @@ const OF_HOST = ["connection", "host", "keep-alive", "proxy-connection", "transf
  */
 export async function send(request, signal) {
   const http = host()?.["wasi:http/types"];
-  if (!http) throw failure(request, notGranted(request));
+  if (!http) throw failure(request, host() ? notGranted(request) : "there is no network while the plugin is built: call `fetch` in a handler, and not where the file is loaded");
   try {
     const outgoing = toOutgoing(http, request);
     const body = request.method === "GET" || request.method === "HEAD" ? undefined : outgoing.body();

@@ -2,7 +2,7 @@
 
 import { describe } from "../src/exports/failure.js";
 import * as log from "../src/services/log.js";
-import { wait } from "./clock.js";
+import { assertClock, wait } from "./clock.js";
 
 /** The timers that are running, by their numbers. */
 const running = new Set();
@@ -24,6 +24,8 @@ async function sleep(id, milliseconds) {
 }
 
 function start(milliseconds, then) {
+  // The promise that waits is nobody's: what it fails with would be lost.
+  assertClock();
   const id = ++last;
   running.add(id);
   const delay = Math.max(0, Number(milliseconds) || 0);

@@ -4,6 +4,7 @@ import { TenonError } from "../errors.js";
 import { registry } from "../registry.js";
 import { toEvaluation } from "../kinds/evaluation.js";
 import { problems, withDefaults } from "../validate.js";
+import { handled } from "./failure.js";
 import { find, parse, serve } from "./serve.js";
 
 export const evals = {
@@ -21,5 +22,6 @@ export async function evaluate(entry, subject, options, context) {
   const given = parse("options", options);
   const found = problems(given, entry.options);
   if (found.length > 0) throw new TenonError("invalid-input", `${entry.what}: ${found.join("; ")}`);
-  return toEvaluation(await entry.handler(parse("members of the subject", subject), withDefaults(given, entry.options), context));
+  const judged = parse("members of the subject", subject);
+  return handled(entry, () => entry.handler(judged, withDefaults(given, entry.options), context), toEvaluation);
 }

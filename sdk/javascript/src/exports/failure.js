@@ -24,24 +24,74 @@ export function toFailure(given, what) {
   return toRecord(new TenonError(code, message));
 }
 
+/** Where the definitions stand whose handlers returned what they may not, by the errors that say so. */
+const definedAt = new WeakMap();
+
+/**
+ * Calls a handler, and makes of what it returned what the contract has. Of a result that is a mistake no line is known,
+ * and of a value that was thrown and is no `Error` neither: they are told with the place of the definition.
+ *
+ * @param {{ location?: string }} entry
+ * @param {() => unknown} handler
+ * @param {(value: unknown) => unknown} convert
+ */
+export async function handled({ location }, handler, convert) {
+  let value;
+  try {
+    value = await handler();
+  } catch (thrown) {
+    if (thrown instanceof Error || ofHost(thrown) !== thrown) throw thrown;
+    throw ofDefinition(location, new NotAnError(thrown));
+  }
+  try {
+    return convert(value);
+  } catch (thrown) {
+    throw ofDefinition(location, thrown);
+  }
+}
+
+function ofDefinition(location, error) {
+  if (location) definedAt.set(error, location);
+  return error;
+}
+
+/** Something else than an error that was thrown. */
+class NotAnError extends Error {
+  constructor(thrown) {
+    super(notAnError(thrown), { cause: thrown });
+  }
+}
+
+function notAnError(thrown) {
+  const text = typeof thrown === "string" ? thrown : (JSON.stringify(thrown) ?? String(thrown));
+  return `${text} was thrown, which is no Error: throw \`new Error(…)\`, whose line is known`;
+}
+
 /** How many causes of an error are told. */
 const MOST_CAUSES = 5;
 
 /** What was thrown, with the place in the author's files, and the stack. */
 export function describe(thrown) {
   if (!(thrown instanceof Error)) {
-    const text = typeof thrown === "string" ? thrown : (JSON.stringify(thrown) ?? String(thrown));
-    return { message: `${text} was thrown, which is no Error: throw \`new Error(…)\`, whose line is known`, stack: text };
+    const message = notAnError(thrown);
+    return { message, stack: message };
   }
-  const places = frames(thrown.stack).map(place);
+  const [defined] = frames(definedAt.has(thrown) ? `at ${definedAt.get(thrown)}` : "").map(place);
+  const places = defined ? [defined] : withoutCallers(frames(thrown.stack).map(place));
   const own = places.find(({ isAuthors }) => isAuthors);
   const causes = [];
   for (let cause = thrown.cause; cause instanceof Error && causes.length < MOST_CAUSES; cause = cause.cause) {
     if (!thrown.message.includes(cause.message)) causes.push(`${cause.name}: ${cause.message}`);
   }
-  const title = [`${thrown.name}: ${thrown.message}`, ...causes].join(", caused by ");
+  const title = [thrown instanceof NotAnError ? thrown.message : `${thrown.name}: ${thrown.message}`, ...causes].join(", caused by ");
   const at = own ? ` (${own.text})` : "";
   return { message: `${title}${at}`, stack: [title, ...places.map(({ text, name }) => `    at ${name ? `${name} ` : ""}${text}`)].join("\n") };
+}
+
+/** The frames without those of this package that call the author's: they tell authors nothing. */
+function withoutCallers(places) {
+  const innermost = places.findIndex(({ isAuthors }) => isAuthors);
+  return innermost < 0 ? places : places.filter(({ isAuthors }, index) => isAuthors || index < innermost);
 }
 
 /** Says in the log which promises of the host a call has begun and not awaited. */

@@ -3,6 +3,7 @@
 import { TenonError } from "../errors.js";
 import { registry } from "../registry.js";
 import { toOutcome } from "../kinds/hook.js";
+import { handled } from "./failure.js";
 import { parse, serve } from "./serve.js";
 
 export const hooks = {
@@ -25,10 +26,10 @@ export async function handle(point, json, call, handlers) {
   if (handlers.length === 0) throw new TenonError("not-found", `this plugin does not handle ${point}`);
   let outcome = { tag: "continue" };
   let text = json;
-  for (const { handler } of [...handlers].sort((one, other) => other.priority - one.priority)) {
+  for (const { handler, location } of [...handlers].sort((one, other) => other.priority - one.priority)) {
     const context = parse("members of the context", text);
     const before = JSON.stringify(context);
-    const decided = toOutcome(point, before, context, await handler(context, call, point));
+    const decided = await handled({ location }, () => handler(context, call, point), (value) => toOutcome(point, before, context, value));
     if (decided.outcome.tag === "veto") return decided.outcome;
     if (decided.outcome.tag === "replace") {
       outcome = decided.outcome;

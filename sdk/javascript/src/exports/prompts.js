@@ -4,6 +4,7 @@ import { TenonError } from "../errors.js";
 import { registry } from "../registry.js";
 import { suggestion } from "../nearest.js";
 import { toPrompt } from "../kinds/prompt.js";
+import { handled } from "./failure.js";
 import { find, onlyPage, serve } from "./serve.js";
 
 export const prompts = {
@@ -30,5 +31,5 @@ export async function fill(entry, given, context) {
       throw new TenonError("invalid-input", `${entry.what}: the argument \`${name}\` is missing${description ? `: ${description}` : ""}`);
     }
   }
-  return toPrompt(await entry.handler(given, context), entry.description);
+  return handled(entry, () => entry.handler(given, context), (value) => toPrompt(value, entry.description));
 }

@@ -2,9 +2,9 @@
 
 import { TenonError } from "../errors.js";
 import { registry } from "../registry.js";
-import { toModel } from "../kinds/provider.js";
-import { fromRequest, toCompletion, toDelta, toSummary } from "../model.js";
-import { toFailure } from "./failure.js";
+import { toAnswer, toModel } from "../kinds/provider.js";
+import { fromRequest, toDelta, toSummary } from "../model.js";
+import { handled, toFailure } from "./failure.js";
 import { answer, serve } from "./serve.js";
 
 export const providers = {
@@ -22,7 +22,7 @@ export const providers = {
   async complete(request, context) {
     return serve(`model ${JSON.stringify(request.model)}`, context, async (call) => {
       const entry = await of(request.model, registry.providers);
-      return completed(await entry.complete(fromRequest(request), call), request.model);
+      return completed(entry, request, call);
     });
   },
 };
@@ -42,7 +42,7 @@ async function* deltas(entry, request, call, ended) {
   let end = { tag: "err", val: toFailure(new TenonError("cancelled", "nobody listens any more")) };
   try {
     if (!entry.streams) {
-      const { parts, summary } = completed(await entry.complete(fromRequest(request), call), request.model);
+      const { parts, summary } = await completed(entry, request, call);
       for (const { tag, val } of parts) if (tag === "text") yield { tag, val };
       end = { tag: "ok", val: summary };
       return;
@@ -63,9 +63,9 @@ async function* deltas(entry, request, call, ended) {
   }
 }
 
-/** What a definition answered, which for one that is tested may be a record already. */
-export function completed(value, model) {
-  return value?.summary ? value : toCompletion(value, model);
+/** Has a definition complete a request, which is the contract's record. */
+export function completed(entry, request, context) {
+  return handled(entry, () => entry.complete(fromRequest(request), context), (value) => toAnswer(value, request.model));
 }
 
 /** The provider of a model. */

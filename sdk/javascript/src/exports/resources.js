@@ -3,6 +3,7 @@
 import { TenonError } from "../errors.js";
 import { registry } from "../registry.js";
 import { toListed, toListedAll, toResourceContents, toTemplate } from "../kinds/resource.js";
+import { handled } from "./failure.js";
 import { onlyPage, serve } from "./serve.js";
 
 export const resources = {
@@ -40,13 +41,13 @@ export const subscriptions = {
 export async function listed(entry, context) {
   if (!entry.isTemplate) return [toListed(entry)];
   const { list } = entry.definition;
-  return list ? toListedAll(entry, await entry.definition.list(context)) : [];
+  return list ? handled(entry, () => entry.definition.list(context), (value) => toListedAll(entry, value)) : [];
 }
 
 /** Reads a resource. */
 export async function read(uri, context, entries) {
   const { entry, values } = matching(uri, entries);
-  return toResourceContents(await entry.handler(values, context), uri, entry);
+  return handled(entry, () => entry.handler(values, context), (value) => toResourceContents(value, uri, entry));
 }
 
 /** The definition that has a URI; one without variables goes before templates. */

@@ -49,6 +49,8 @@ export async function serve(what, record, work) {
     if (isIdle()) warnOfForgotten(what);
     return result;
   } catch (thrown) {
+    // A promise that nobody awaited is often why the handler failed.
+    if (isIdle()) warnOfForgotten(what);
     throw toFailure(thrown, what);
   }
 }

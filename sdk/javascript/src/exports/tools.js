@@ -4,6 +4,7 @@ import { TenonError, ToolError } from "../errors.js";
 import { registry } from "../registry.js";
 import { toToolResult, toErrorResult } from "../result.js";
 import { problems, withDefaults } from "../validate.js";
+import { handled } from "./failure.js";
 import { find, parse, serve } from "./serve.js";
 
 export const tools = {
@@ -20,7 +21,7 @@ export const tools = {
 export async function callTool(entry, args, context) {
   const given = await checked(entry, parse("arguments", args));
   try {
-    return toToolResult(await entry.handler(given, context), entry);
+    return await handled(entry, () => entry.handler(given, context), (value) => toToolResult(value, entry));
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     return toErrorResult(thrown);

@@ -33,7 +33,7 @@ export function schemaOf(field, make, { what, location }) {
     return make();
   } catch (thrown) {
     if (!(thrown instanceof SchemaProblem)) throw thrown;
-    report({ what, field, problem: thrown.message, hint: thrown.hint, location });
+    report({ what, field, within: thrown.within, problem: thrown.message, hint: thrown.hint, location });
     return undefined;
   }
 }

@@ -52,21 +52,22 @@ export function hook(points, options, handler) {
   for (const point of all) {
     const other = registry.hooks.find(({ key }) => key === point);
     if (other && other.audit !== audit) {
-      report({ what: `hook ${JSON.stringify(point)}`, field: "audit", problem: `another handler of this point${other.location ? `, at ${other.location},` : ""} ${other.audit ? "audits" : "does not audit"}: all of one point do, or none`, location });
+      report({ what: `hook ${JSON.stringify(point)}`, field: "audit", problem: `another handler of this point${other.location ? `, at ${other.location},` : ""} ${other.audit ? "audits" : "does not audit"}: all of one point do, or none`, hint: "write `audit: true` for each of them, or for none", location });
       continue;
     }
     register("hooks", { key: point, what: `hook ${JSON.stringify(point)}`, location, priority, audit, handler }, what);
   }
-  const entry = { key: all[0], points: all, handler };
+  const entry = { key: all[0], what, location, points: all, handler };
   return callable(`hook ${all.join(", ")}`, entry, (context, call) => handler(context, call, all[0]));
 }
 
 function checkPoints(points, { what, location }) {
   let sound = points.length > 0;
-  if (!sound) report({ what, problem: "it has no point", location });
+  const hint = 'write `hook("before-tool-call", (context) => { … })`';
+  if (!sound) report({ what, problem: "it has no point", hint, location });
   for (const point of points) {
     if (typeof point !== "string") {
-      report({ what, problem: `its point is ${kindOf(point)} and has to be a string such as "before-tool-call"`, location });
+      report({ what, problem: `its point is ${kindOf(point)} and has to be a string such as "before-tool-call"`, hint, location });
       sound = false;
     } else if (!Object.hasOwn(POINTS, point) && !isCustom(point)) {
       report({ what, problem: `there is no such point: ${suggestion(point, Object.keys(POINTS))}`, hint: "a point of a host's own has a prefix and a colon: `acme:deploy`", location });
@@ -88,6 +89,9 @@ export function toOutcome(point, before, context, returned) {
   }
   if (returned !== undefined && returned !== null && (typeof returned !== "object" || Array.isArray(returned))) {
     throw new TypeError(`the handler returned ${kindOf(returned)}: return the context, \`veto("why")\` or nothing`);
+  }
+  if (returned && Object.keys(returned).join() === "veto" && !("veto" in context)) {
+    throw new TypeError("the handler returned `{ veto: … }`, which would take the place of the context: return `veto(\"why\")`");
   }
   const after = returned ?? context;
   const text = JSON.stringify(after);

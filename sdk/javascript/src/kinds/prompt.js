@@ -11,7 +11,7 @@ const FIELDS = {
   name: field.name,
   title: field.text,
   description: field.description,
-  arguments: field.json,
+  arguments: { ...field.json, hint: 'write `{ topic: { description: "…" } }`' },
   meta: field.json,
   handler: field.handler,
 };

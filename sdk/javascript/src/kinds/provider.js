@@ -44,16 +44,21 @@ export function provider(definition) {
     streams: definition.stream !== undefined,
     models: async () => (typeof definition.models === "function" ? definition.models() : definition.models),
     stream: (request, context) => definition.stream(request, context),
-    complete: (request, context) => complete(definition, request, context),
+    complete: async (request, context) => complete(definition, request, context),
     record: () => ({ name, description }),
   };
   register("providers", entry, what);
-  return callable(name, entry, entry.complete);
+  return callable(name, entry, async (request, context) => toAnswer(await entry.complete(request, context), request.model));
 }
 
-/** Answers in one piece, which of a provider that only streams is made of its stream. */
+/** What `complete` of an entry answered, as the contract's record. */
+export function toAnswer(value, model) {
+  return value?.summary ? value : toCompletion(value, model);
+}
+
+/** Answers in one piece: with what the author wrote, or with the record that is made of a stream. */
 async function complete(definition, request, context) {
-  if (definition.complete) return toCompletion(await definition.complete(request, context), request.model);
+  if (definition.complete) return definition.complete(request, context);
   const stream = definition.stream(request, context);
   const deltas = [];
   for (;;) {

@@ -25,7 +25,7 @@ class Bucket {
   #store(use) {
     const values = this.#scope === "default" ? undefined : [this.#scope];
     const store = requested("wasi:keyvalue/store", "state", values);
-    return ofStore(() => use(store.open(this.#scope)));
+    return ofStore(this.#scope, () => use(store.open(this.#scope)));
   }
 
   #atomics() {
@@ -148,14 +148,14 @@ function written(key, value) {
 }
 
 /** Calls the store, whose errors become those of the contract. */
-function ofStore(operation) {
+function ofStore(scope, operation) {
   try {
     return operation();
   } catch (thrown) {
     const problem = thrown.payload?.tag === "store-error" ? thrown.payload.val : thrown.payload;
     switch (problem?.tag) {
       case "access-denied":
-        throw new TenonError("denied", "this state is not granted");
+        throw new TenonError("denied", `this state is not granted${scope === "default" ? "" : `; plugin.toml requests it with \`state = [${JSON.stringify(scope)}]\` under [capabilities]`}`);
       case "no-such-store":
         throw new TenonError("not-found", "there is no such state");
       case "other":
