@@ -4,6 +4,6 @@ The builder, the WIT in `wit` and the rest of the package are of one version. Th
 the component without this part and without `tenon.testing`.
 
 One step follows another: `project` reads the folder, `dependencies` installs, `description` asks what
-the source contributes, `world` writes the WIT for it, `componentize` makes the component, and
+the source contributes, `unavailable` warns of what no component can do, `world` writes the WIT for it, `componentize` makes the component, and
 `sections` removes what no host needs.
 """

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import componentize, dependencies, description, project, sections, world
+from . import componentize, dependencies, description, project, sections, unavailable, world
 from .problem import BuildError, ToolChainError
 
 #: The package, which goes into the component without these parts.
@@ -69,7 +69,10 @@ def build(folder: Path, output: Path, shows_timings: bool = False) -> dict[str, 
     package = _copy_package(work / "sdk")
     described = description.describe(plugin, [package, site])
     timings.end("describe")
-    for warning in description.warnings(described, plugin.capabilities):
+    for warning in [
+        *description.warnings(described, plugin.capabilities),
+        *unavailable.warnings(folder, plugin.capabilities),
+    ]:
         print(f"warning: {warning}", file=sys.stderr)
     wit = world.write(work / "wit", world.world(described, plugin.capabilities))
     entry = componentize.write_entry(work / "entry", plugin.identity)

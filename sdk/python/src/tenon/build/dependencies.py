@@ -12,10 +12,7 @@ import tempfile
 from pathlib import Path
 
 from .problem import BuildError, Problem, ToolChainError
-from .project import Project, line_of, name_of
-
-#: The Python that componentize-py puts into components.
-PYTHON = "3.14"
+from .project import PYTHON, Project, line_of, name_of
 
 _PURE = [
     "--only-binary=:all:",

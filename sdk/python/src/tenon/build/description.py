@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .._host import LINES
 from .problem import BuildError, Problem
 from .project import MODULE, Project
 
@@ -34,7 +35,8 @@ def describe(project: Project, paths: list[Path]) -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, "-m", "tenon.describe", MODULE]
+    # `-S`: a component has none of the packages that are installed beside the builder.
+    command = [sys.executable, "-S", "-m", "tenon.describe", MODULE]
     file, hint = f"{MODULE}.py", "what is at the top of the file runs once, when the component is built"
     try:
         done = subprocess.run(
@@ -65,5 +67,6 @@ def warnings(description: dict[str, Any], capabilities: dict[str, Any]) -> list[
         capability = _CAPABILITIES.get(service, service)
         if capability not in capabilities:
             message = f"tenon.{service} is used, and plugin.toml does not request `{capability}`"
-            found.append(Problem(message, file=file, line=line))
+            hint = f"write `{LINES[service]}` under [capabilities] of plugin.toml"
+            found.append(Problem(message, hint, file, line))
     return found

@@ -6,8 +6,9 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
+from ..describe import RESERVED
 from .problem import BuildError, Problem
 
 if sys.version_info >= (3, 11):
@@ -17,6 +18,9 @@ else:
 
 #: The module with the plugin's functions.
 MODULE = "app"
+
+#: The Python that componentize-py puts into components.
+PYTHON = "3.14"
 
 #: The package with `tenon` itself, which every component gets.
 PACKAGE = "tenon-sdk"
@@ -59,6 +63,8 @@ def read(folder: Path) -> Project:
         file, line = "pyproject.toml", line_of(folder, "dependencies")
         problem = Problem("`dependencies` is no list of texts", 'write `dependencies = ["NAME"]`', file, line)
         raise BuildError(problem)
+    _check_python(folder, package.get("requires-python", ""))
+    _check_modules(folder)
     return Project(
         folder=folder,
         identity={
@@ -71,6 +77,39 @@ def read(folder: Path) -> Project:
     )
 
 
+#: Which versions a clause of `requires-python` allows.
+_ALLOWS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    ">=": lambda has, wanted: has >= wanted,
+    ">": lambda has, wanted: has > wanted,
+    "<": lambda has, wanted: has < wanted,
+    "<=": lambda has, wanted: has <= wanted,
+}
+
+
+def _check_python(folder: Path, requires: Any) -> None:
+    """That the Python of components is of the versions that the project requires."""
+    has = tuple(map(int, PYTHON.split(".")))
+    for sign, version in re.findall(r"(>=|<=|>|<)\s*(\d+(?:\.\d+)?)", str(requires)):
+        if not _ALLOWS[sign](has, tuple(map(int, version.split(".")))):
+            raise BuildError(
+                Problem(
+                    f'the project requires Python "{requires}", and components have Python {PYTHON}',
+                    f'write `requires-python = ">=3.10"`, and use nothing newer than Python {PYTHON}',
+                    "pyproject.toml",
+                    line_of(folder, "requires-python"),
+                )
+            )
+
+
+def _check_modules(folder: Path) -> None:
+    """That no file of the plugin hides a module that a component needs. `tenon.describe` would be the first."""
+    for name in sorted(RESERVED - {"component"}):
+        if (folder / f"{name}.py").exists():
+            file = f"{name}.py"
+            problem = Problem(f"{file} hides the module {name}, which a component needs", "rename the file", file, 1)
+            raise BuildError(problem)
+
+
 def name_of(requirement: str) -> str:
     """The name of the package that a requirement such as `Some_Name[x] >= 1` is about, normalized."""
     name = re.split(r"[^A-Za-z0-9_.-]", requirement.strip())[0]
@@ -78,7 +117,7 @@ def name_of(requirement: str) -> str:
 
 
 def line_of(folder: Path, name: str) -> int | None:
-    """The line of `pyproject.toml` that names a package, or else the one with `dependencies`."""
+    """The line of `pyproject.toml` that names a package or sets a member, or else the one with `dependencies`."""
     try:
         lines = (folder / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -86,7 +125,7 @@ def line_of(folder: Path, name: str) -> int | None:
     spelled = "[-_.]+".join(map(re.escape, name.split("-")))
     pattern = re.compile(rf"[\"']{spelled}\b", re.I)
     found = [at for at, line in enumerate(lines, 1) if pattern.search(line)]
-    found += [at for at, line in enumerate(lines, 1) if re.match(r"dependencies\b", line)]
+    found += [at for at, line in enumerate(lines, 1) if re.match(rf"({spelled}|dependencies)\b", line)]
     return found[0] if found else None
 
 
