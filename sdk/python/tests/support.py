@@ -22,7 +22,7 @@ def describe(files: dict[str, str], module: str = "app") -> dict[str, Any]:
             (Path(folder) / name).write_text(textwrap.dedent(text).lstrip("\n"))
         environment = {**os.environ, "PYTHONPATH": str(SDK / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            [sys.executable, "-m", "tenon.describe", module],
+            [sys.executable, "-S", "-m", "tenon.describe", module],
             cwd=folder,
             env=environment,
             capture_output=True,

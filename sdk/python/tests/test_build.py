@@ -110,7 +110,7 @@ class Command(unittest.TestCase):
     def test_a_module_that_ends_the_interpreter_is_told(self) -> None:
         self.check(
             {"plugin.toml": MANIFEST, "app.py": "import sys\nsys.exit(3)\n"},
-            "error: app.py: importing app ended the interpreter with 3\n"
+            "error: app.py:2: importing app ended the interpreter with 3\n"
             "  hint: what is at the top of the file runs once, when the component is built\n",
         )
 

@@ -77,7 +77,7 @@ def complete(target: Any, argument: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Completion(function, target, argument))
+        attach("complete", function, lambda: Completion(function, target, argument))
         return function
 
     return decorate
@@ -122,7 +122,8 @@ def _asked(one: Completion, typed: str, others: dict[str, str]) -> Suggestions:
         file, line = place(one.function)
         raise Error(
             ErrorCode.FAILED,
-            f"the {one.signature.what} returned something else than texts ({file}:{line} in {one.function.__name__})",
+            f"the {one.signature.what} returned something else than texts ({file}:{line} in {one.function.__name__})"
+            "\n  hint: return a list of str, or `Suggestions([…])`",
         )
     return _bounded(list(returned))
 

@@ -144,7 +144,8 @@ class Eval(Contribution):
             file, line = place(self.function)
             raise Error(
                 ErrorCode.FAILED,
-                f"the {self.what} returned something else than an evaluation: {problem} ({file}:{line} in {self.function.__name__})",
+                f"the {self.what} returned something else than an evaluation: {problem} ({file}:{line} in {self.function.__name__})"
+                "\n  hint: return a score from 0 to 1, whether the subject passes, or a list of `finding(…)`",
             )
         return value
 
@@ -166,7 +167,7 @@ def eval(function: Any = None, /, *, name: str | None = None, description: str |
     options = {"name": name, "description": description}
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Eval(function, options))
+        attach("eval", function, lambda: Eval(function, options))
         return function
 
     return decorate if function is None else decorate(function)

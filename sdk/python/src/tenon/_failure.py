@@ -47,10 +47,38 @@ def to_error(exception: BaseException) -> Error:
     for line in formatted(exception).splitlines():
         _host.current().log("error", line, {"target": "traceback"})
     frame = _own_frame(exception.__traceback__)
+    hint = _hint(exception)
     data = {"exception": type(exception).__name__}
     if frame is not None:
         data |= {"file": short(frame.filename), "line": frame.lineno, "function": frame.name}
-    return Error(ErrorCode.FAILED, described(exception), data=data)
+    text = f"{described(exception)}\n  hint: {hint}" if hint else described(exception)
+    return Error(ErrorCode.FAILED, text, data=data)
+
+
+def _hint(exception: BaseException) -> str:
+    """What to write instead of what no component can do, or only where it is granted."""
+    if isinstance(exception, EOFError):
+        return "a plugin has no terminal: ask the user with `tenon.user.ask`"
+    if isinstance(exception, (FileNotFoundError, PermissionError)):
+        return (
+            'a plugin sees what plugin.toml requests with `filesystem = ["read:~/notes/**"]`, by absolute paths; '
+            "what stands beside app.py is read at the top of the file"
+        )
+    if isinstance(exception, RecursionError):
+        return "end the recursion, or write a loop"
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(exception.__traceback__)]
+    if isinstance(exception, KeyError) and codes and codes[-1].co_filename in (os.__file__, "<frozen os>"):
+        return (
+            'a plugin sees the variables that plugin.toml requests with `environment = ["LANG"]`; '
+            "settings are in `tenon.config`, and secrets in `tenon.secrets`"
+        )
+    if codes and codes[-1].co_name == "run" and codes[-1].co_filename.endswith(_RUNNERS):
+        return "the function is run by an event loop already: make it `async`, and write `await …`"
+    return ""
+
+
+#: The module of `asyncio.run`.
+_RUNNERS = os.path.join("asyncio", "runners.py")
 
 
 def described(exception: BaseException) -> str:

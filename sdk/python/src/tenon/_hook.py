@@ -93,7 +93,8 @@ class Hook(Contribution):
         file, line = place(self.function)
         return Error(
             ErrorCode.FAILED,
-            f"the {self.what} returned something else than a handler may: {problem} ({file}:{line} in {self.name})",
+            f"the {self.what} returned something else than a handler may: {problem} ({file}:{line} in {self.name})"
+            "\n  hint: return None to go on, the context to go on with, or `Veto(\"why\")`",
         )
 
 
@@ -126,7 +127,7 @@ def hook(*points: str, priority: int = 0, audit: bool = False) -> Callable[[F], 
     """
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Hook(function, given, priority, audit))
+        attach("hook", function, lambda: Hook(function, given, priority, audit))
         return function
 
     if len(points) == 1 and callable(points[0]):  # `@hook` without parentheses

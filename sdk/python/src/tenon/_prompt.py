@@ -100,12 +100,19 @@ class Prompt(Contribution):
     def _message(self, value: Any) -> PromptMessage:
         role, said = (value.role, value.content) if isinstance(value, PromptMessage) else ("user", value)
         block = content.block(said)
-        if block is None or role not in ("user", "assistant"):
-            file, line = place(self.function)
+        file, line = place(self.function)
+        if role not in ("user", "assistant"):
+            raise Error(
+                ErrorCode.FAILED,
+                f'the {self.what} returned a message of the role "{role}" ({file}:{line} in {self.function.__name__})'
+                "\n  hint: write `UserMessage(…)` or `AssistantMessage(…)`: prompts have no other roles",
+            )
+        if block is None:
             raise Error(
                 ErrorCode.FAILED,
                 f"the {self.what} returned something else than a prompt may: expected text, content, UserMessage or "
-                f"AssistantMessage, got {type(said).__name__} ({file}:{line} in {self.function.__name__})",
+                f"AssistantMessage, got {type(said).__name__} ({file}:{line} in {self.function.__name__})"
+                "\n  hint: return a str, or a list such as `[UserMessage(\"…\"), AssistantMessage(\"…\")]`",
             )
         return PromptMessage(role, block)
 
@@ -141,7 +148,7 @@ def prompt(
     options = {"name": name, "title": title, "description": description, "extra": extra}
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Prompt(function, options))
+        attach("prompt", function, lambda: Prompt(function, options))
         return function
 
     return decorate if function is None else decorate(function)

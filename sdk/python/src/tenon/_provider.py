@@ -6,11 +6,12 @@ import dataclasses
 from typing import Any, Callable, TypeVar
 
 from . import _run
-from ._errors import Error, ErrorCode
+from ._errors import DefinitionError, Error, ErrorCode
 from ._failure import to_error
 from ._registry import Contribution, attach
 from ._signature import Signature
-from ._source import mistake, place
+from ._source import caller, mistake, place
+from ._types.base import shown
 from .content import Text
 from .models import Completion, CompletionRequest, ModelInfo
 
@@ -36,7 +37,15 @@ class Model(Contribution):
     def models(self) -> list[ModelInfo]:
         """The models there are now."""
         try:
-            found = _run.call(self.given) if callable(self.given) else self.given
+            found = list(_run.call(self.given) if callable(self.given) else self.given)
+            for one in found:
+                if not isinstance(one, ModelInfo):
+                    file, line = place(self.given) if callable(self.given) else place(self.function)
+                    raise Error(
+                        ErrorCode.FAILED,
+                        f'the models of the provider "{self.provider.name}" have {shown(one)}, which is no ModelInfo ({file}:{line})'
+                        "\n  hint: list `ModelInfo(\"NAME\")`",
+                    )
             return [dataclasses.replace(one, provider=self.provider.name) for one in found]
         except Exception as exception:
             raise to_error(exception) from exception
@@ -58,9 +67,14 @@ class Model(Contribution):
             raise Error(
                 ErrorCode.FAILED,
                 f"the {self.what} returned something else than an answer: expected text or a Completion, got "
-                f"{type(returned).__name__} ({file}:{line} in {self.function.__name__})",
+                f"{type(returned).__name__} ({file}:{line} in {self.function.__name__})"
+                "\n  hint: return a str, or `Completion([…])`",
             )
         return dataclasses.replace(returned, model=returned.model or request.model)
+
+
+#: All providers that the source makes, for what has no models.
+PROVIDERS: "list[Provider]" = []
 
 
 class Provider:
@@ -68,6 +82,8 @@ class Provider:
 
     def __init__(self, name: str, description: str) -> None:
         self.name, self.description = name, description
+        self.file, self.line = caller()
+        PROVIDERS.append(self)
 
     def model(self, id: str, **about: Any) -> Callable[[F], F]:
         """Makes a function answer the requests to one model.
@@ -79,8 +95,10 @@ class Provider:
             about: What else `ModelInfo` says of it.
         """
 
+        info = ModelInfo(id, **about)
+
         def decorate(function: F) -> F:
-            attach(function, lambda: Model(function, self, [ModelInfo(id, **about)], id))
+            attach("model", function, lambda: Model(function, self, [info], id))
             return function
 
         return decorate
@@ -93,7 +111,7 @@ class Provider:
         """
 
         def decorate(function: F) -> F:
-            attach(function, lambda: Model(function, self, list, function.__name__))
+            attach("models", function, lambda: Model(function, self, list, function.__name__))
             return function
 
         return decorate
@@ -107,6 +125,20 @@ def provider(name: str, description: str) -> Provider:
         description: What it is, in a sentence.
     """
     return Provider(name, description)
+
+
+def without_models(models: list[Model]) -> list[DefinitionError]:
+    """The providers for which no function answers."""
+    return [
+        DefinitionError(
+            f'the provider "{one.name}" has no models',
+            hint='write `@NAME.model("…")` above a function that answers, where NAME is the variable of the provider',
+            file=one.file,
+            line=one.line,
+        )
+        for one in PROVIDERS
+        if all(model.provider is not one for model in models)
+    ]
 
 
 def providers(models: list[Model]) -> list[Provider]:

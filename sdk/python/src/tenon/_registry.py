@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable, TypeVar
 
 from ._errors import DefinitionError
-from ._source import place
+from ._source import caller, mistake, place, unwrapped
+from ._types.base import shown
 
 T = TypeVar("T")
 
@@ -89,8 +91,22 @@ REGISTRY = Registry()
 ATTRIBUTE = "__tenon__"
 
 
-def attach(function: Callable[..., Any], define: Callable[[], Contribution]) -> None:
-    """Registers what a function contributes."""
+def attach(decorator: str, function: Callable[..., Any], define: Callable[[], Contribution]) -> None:
+    """Registers what a function contributes.
+
+    Raises:
+        DefinitionError: If the decorator stands above something else than a function.
+    """
+    if not inspect.isfunction(unwrapped(function)):
+        file, line = caller()
+        what = f"the class `{function.__name__}`" if isinstance(function, type) else shown(function)
+        # Whatever uses the decorated thing would fail next, so this is raised also where mistakes are collected.
+        raise DefinitionError(
+            f"`@{decorator}` is given {what}, which is no function",
+            hint=f"write `@{decorator}` above the `def` of a function, with its options by their names",
+            file=file,
+            line=line,
+        )
     contribution = REGISTRY.reports(define)
     if contribution is not None:
         setattr(function, ATTRIBUTE, contribution)
@@ -101,10 +117,10 @@ def contribution_of(function: Any, kind: type[T], decorator: str) -> T:
     """What a function contributes.
 
     Raises:
-        TypeError: If it is no contribution of this kind.
+        DefinitionError: If it is no contribution of this kind.
     """
     found = getattr(function, ATTRIBUTE, None)
     if not isinstance(found, kind):
         name = getattr(function, "__name__", repr(function))
-        raise TypeError(f"`{name}` is no {kind.kind}: write `@{decorator}` above its function")  # type: ignore[attr-defined]
+        raise mistake(function, f"`{name}` is no {kind.kind}", f"write `@{decorator}` above its function")  # type: ignore[attr-defined]
     return found

@@ -13,6 +13,7 @@ from ._registry import Contribution, attach, contribution_of
 from ._signature import Signature
 from ._source import mistake, place
 from ._types import Mismatch
+from ._types.base import shown
 from ._types.scalar import plain
 from ._uri_template import TemplateError, UriTemplate
 from .content import ResourceContents, ResourceLink, to_json
@@ -27,10 +28,20 @@ class Resource(Contribution):
 
     def __init__(self, function: Callable[..., Any], uri: str, options: dict[str, Any]) -> None:
         super().__init__(function, options["name"] or function.__name__)
+        if not uri:
+            raise mistake(
+                function,
+                f"the {self.what} names no URI",
+                f'write it in its decorator: `@resource("{self.name}://all")`',
+            )
         try:
             self.template = UriTemplate(uri)
         except TemplateError as wrong:
-            raise mistake(function, f"the URI of the {self.what} is none: {wrong}") from None
+            raise mistake(
+                function,
+                f"the URI of the {self.what} is none: {wrong}",
+                'write a scheme, and each variable by itself: `@resource("notes://{folder}/{name}")`',
+            ) from None
         self.uri, self.options = uri, options
         self.signature = Signature(function, self.what)
         self.description = options["description"] or self.signature.docstring.description or None
@@ -103,7 +114,8 @@ class Resource(Contribution):
             file, line = place(self.function)
             raise Error(
                 ErrorCode.FAILED,
-                f"the {self.what} returned something else than a resource may be: {mismatch} ({file}:{line} in {self.function.__name__})",
+                f"the {self.what} returned something else than a resource may be: {mismatch} ({file}:{line} in {self.function.__name__})"
+                "\n  hint: return str, bytes, a dataclass, a dict, ResourceContents or a list of these",
             ) from None
 
     def listed(self) -> list[ResourceLink]:
@@ -122,20 +134,32 @@ class Resource(Contribution):
         """A listed resource: a link, a dictionary of variables, or the value of the only variable."""
         if isinstance(entry, ResourceLink):
             if self.template.match(entry.uri) is None:
-                raise Error(
-                    ErrorCode.FAILED, f'the list of the {self.what} has "{entry.uri}", which is no URI of it'
+                raise self._wrong_entry(
+                    f'"{entry.uri}", which is no URI of it', f"list URIs such as {self.uri}, or variables alone"
                 )
             return entry
         if isinstance(entry, str):
             variables = [name for name in self.template.variables if name not in self.template.optional]
             if len(variables) != 1:
-                raise Error(
-                    ErrorCode.FAILED,
-                    f"the list of the {self.what} has the text {entry!r}: its template has several variables, so each entry is a dictionary of them",
+                named = ", ".join(f'"{name}": …' for name in variables)
+                raise self._wrong_entry(
+                    f"the text {entry!r}, and its template has several variables", f"list dictionaries: {{{named}}}"
                 )
             entry = {variables[0]: entry}
-        uri = self.template.expand(entry)
+        if not isinstance(entry, dict):
+            raise self._wrong_entry(type(entry).__name__, "list texts, dictionaries of variables, or ResourceLink")
+        try:
+            uri = self.template.expand(entry)
+        except TemplateError as wrong:
+            raise self._wrong_entry(
+                f"{shown(entry)}: {wrong}", f"its variables are {', '.join(self.template.variables)}"
+            ) from None
         return self.link(uri, name="/".join(str(value) for value in entry.values()))
+
+    def _wrong_entry(self, entry: str, hint: str) -> Error:
+        file, line = place(self.options["list"])
+        text = f"the list of the {self.what} has {entry} ({file}:{line})\n  hint: {hint}"
+        return Error(ErrorCode.FAILED, text)
 
 
 def _is_parts(value: Any) -> bool:
@@ -183,7 +207,7 @@ def resource(
     }  # fmt: skip
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Resource(function, given, options))
+        attach("resource", function, lambda: Resource(function, given, options))
         return function
 
     if callable(uri):  # `@resource` without parentheses

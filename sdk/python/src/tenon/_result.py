@@ -72,7 +72,7 @@ class Answer:
             try:
                 data = self.adapter.dump(value, "")
             except Mismatch as mismatch:
-                raise self._wrong(value, str(mismatch)) from None
+                raise self._wrong(str(mismatch)) from None
             return _structured(data, self.is_wrapped)
         if self.signature.returns is not MISSING and self.signature.returns is not Any:
             self._check(value)
@@ -92,22 +92,25 @@ class Answer:
         try:
             data = plain(value, "")
         except Mismatch:
-            raise self._wrong(value, f"{type(value).__name__} is nothing that a tool can answer") from None
+            raise self._wrong(
+                f"{type(value).__name__} is nothing that a tool can answer",
+                "return str, a dataclass, a dict, Image, Audio, ResourceLink, or a list of these",
+            ) from None
         return _structured(data, not isinstance(data, dict))
 
     def _check(self, value: Any) -> None:
         """That a value of content is of the type that the function says."""
         if not _is_instance(value, self.signature.returns):
-            raise self._wrong(
-                value, f"expected {name_of(self.signature.returns)}, got {type(value).__name__}"
-            )
+            raise self._wrong(f"expected {name_of(self.signature.returns)}, got {type(value).__name__}")
 
-    def _wrong(self, value: Any, problem: str) -> Error:
+    def _wrong(self, problem: str, hint: str = "") -> Error:
         file, line = place(self.signature.function)
         name = self.signature.function.__name__
+        hint = hint or f"return what `-> {name_of(self.signature.returns)}` promises, or change what follows `->`"
         return Error(
             ErrorCode.FAILED,
-            f"the {self.signature.what} returned something else than it says: {problem} ({file}:{line} in {name})",
+            f"the {self.signature.what} returned something else than it says: {problem} ({file}:{line} in {name})"
+            f"\n  hint: {hint}",
             data={"file": file, "line": line, "function": name},
         )
 

@@ -18,11 +18,12 @@ def call(function: Any, *arguments: Any, **keywords: Any) -> Any:
     """Calls a function to its end.
 
     Raises:
-        Error: If it is not `async`, and returns what would have to be awaited.
+        Error: If it returns what would have to be awaited.
     """
     value = function(*arguments, **keywords)
-    if is_async(function):
-        return drive(value)
+    waits = is_async(function)
+    if waits:
+        value = drive(value)
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
@@ -30,7 +31,9 @@ def call(function: Any, *arguments: Any, **keywords: Any) -> Any:
         name = function.__name__
         raise Error(
             ErrorCode.FAILED,
-            f"`{name}` returned something that nobody awaits: make it `async def {name}`, and await there what it calls ({file}:{line} in {name})",
+            f"`{name}` returned something that nobody awaits ({file}:{line} in {name})"
+            "\n  hint: "
+            + ("write `return await …`" if waits else f"make it `async def {name}`, and await there what it calls"),
         )
     return value
 

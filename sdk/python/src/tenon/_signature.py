@@ -16,6 +16,11 @@ from ._source import mistake, unwrapped
 from ._types import Mismatch, Unsupported, adapter_of
 from ._types.objects import MISSING, MemberOf, Parameters
 
+#: The usual names of the functions that decorators return.
+_WRAPPERS = ("wrapper", "wrapped", "inner", "decorated")
+
+_OF_DECORATOR = "write `@functools.wraps(function)` above what your decorator returns: it keeps the name and parameters"
+
 _MUTABLE = (list, dict, set, bytearray)
 
 
@@ -50,6 +55,19 @@ class Signature:
         for parameter in inspect.signature(unwrapped(function)).parameters.values():
             self._add(parameter, first)
         self.returns = self.hints.get("return", MISSING)
+        self._check_documented()
+
+    def _check_documented(self) -> None:
+        known = inspect.signature(unwrapped(self.function)).parameters
+        for name in self.docstring.parameters:
+            if name not in known:
+                left = [parameter for parameter in known if parameter not in self.docstring.parameters]
+                raise mistake(
+                    self.function,
+                    f"the docstring of the {self.what} describes the parameter `{name}`, which it has not"
+                    f"{suggestion(name, left)}",
+                    f"rename `{name}` in the docstring, or remove it there",
+                )
 
     def _hints(self) -> dict[str, Any]:
         try:
@@ -76,7 +94,9 @@ class Signature:
             raise mistake(
                 self.function,
                 f"the {self.what} takes `{stars}{name}`, which has no names for a caller",
-                "name each argument, or take one `dict[str, …]` or `list[…]`",
+                _OF_DECORATOR
+                if "<locals>" in self.function.__qualname__ and self.function.__name__ in _WRAPPERS
+                else "name each argument, or take one `dict[str, …]` or `list[…]`",
             )
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise mistake(
@@ -101,7 +121,7 @@ class Signature:
             raise mistake(
                 self.function,
                 f"the parameter `{name}` of the {self.what} has no type",
-                f"write its type: `{name}: str`",
+                f"write its type: `{name}: {'Context' if name in ('ctx', 'context') else 'str'}`",
             )
         if isinstance(default, Field):
             raise mistake(

@@ -10,6 +10,9 @@ from typing import Any, Callable
 
 from ._errors import DefinitionError
 
+#: The folder of this package.
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
 #: How many lines the decorators of a function have at most.
 _MOST_DECORATORS = 50
 
@@ -34,11 +37,21 @@ def place(function: Callable[..., Any]) -> tuple[str, int | None]:
     if code is None:
         return "", None
     line = code.co_firstlineno
+    if code.co_name == "<lambda>":
+        return short(code.co_filename), line
     # Decorators come first.
     for at in range(line, line + _MOST_DECORATORS):
         if _DEFINITION.match(linecache.getline(code.co_filename, at)):
             return short(code.co_filename), at
     return short(code.co_filename), line
+
+
+def caller() -> tuple[str, int | None]:
+    """The file and line of the plugin that called into this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return short(frame.f_code.co_filename), frame.f_lineno
 
 
 def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import re
 from typing import Any, Callable, Sequence, TypeVar, overload
 
 from . import content
-from ._errors import Error, ErrorCode, ToolError
+from ._errors import ToolError
 from ._failure import to_error
 from ._registry import Contribution, attach
 from ._result import Answer
@@ -25,6 +25,12 @@ class Tool(Contribution):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, options["name"] or function.__name__)
+        if self.name == "<lambda>":
+            raise mistake(
+                function,
+                "a lambda has no name, no types and no description, which a tool needs",
+                "write a function with `def`, and `@tool` above it",
+            )
         if not _NAME.match(self.name):
             raise mistake(
                 function,
@@ -118,7 +124,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     }  # fmt: skip
 
     def decorate(function: F) -> F:
-        attach(function, lambda: Tool(_checked(function, options, known, "tool"), {**known, **options}))
+        attach("tool", function, lambda: Tool(_checked(function, options, known, "tool"), {**known, **options}))
         return function
 
     return decorate if function is None else decorate(function)
@@ -128,9 +134,6 @@ def _checked(function: Any, options: dict[str, Any], known: dict[str, Any], deco
     """The function itself, if the decorator's options are known."""
     from ._names import suggestion
 
-    if not callable(function) or not hasattr(function, "__name__"):
-        shown = f"{function!r}"
-        raise Error(ErrorCode.FAILED, f"`@{decorator}` stands above {shown}, which is no function")
     for option in options:
         if option not in known:
             raise mistake(

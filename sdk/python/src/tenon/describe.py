@@ -15,7 +15,7 @@ import os
 import sys
 from typing import Any
 
-from . import _hook, _host
+from . import _hook, _host, _provider
 from ._errors import DefinitionError
 from ._importing import problem_of
 from ._names import suggestion
@@ -62,13 +62,15 @@ def describe(module: str, folder: str, registry: Registry = REGISTRY) -> dict[st
     except DefinitionError as problem:
         problems.append(problem)
     problems += check(registry)
+    if not problems:  # What is wrong with its models could be among them.
+        problems += _provider.without_models(registry.of(_provider.Model))
     found = worlds(registry)
     if not found and not problems:
         file = f"{module}.py"
         problems.append(
             DefinitionError(
                 f"{file} contributes nothing",
-                hint="write `@tool` of `from tenon import tool` above a function",
+                hint="write `from tenon import tool` at the top of the file, and `@tool` above a function",
                 file=file,
                 line=1,
             )
@@ -117,7 +119,7 @@ def _import(module: str, folder: str) -> None:
     sys.path.insert(0, folder)
     try:
         importlib.import_module(module)
-    except Exception as exception:
+    except (Exception, SystemExit) as exception:
         raise problem_of(exception, module, folder) from exception
 
 

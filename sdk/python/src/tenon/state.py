@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from . import _host
 from ._errors import Error, ErrorCode
+from ._source import caller
 from ._types import Mismatch
 from ._types.scalar import plain
 
@@ -126,7 +127,12 @@ def _written(key: str, value: Any) -> bytes:
     try:
         return json.dumps(plain(value, ""), ensure_ascii=False).encode()
     except Mismatch as mismatch:
-        raise Error(ErrorCode.FAILED, f'the state of "{key}" has no JSON form: {mismatch}') from None
+        file, line = caller()
+        raise Error(
+            ErrorCode.FAILED,
+            f'the state of "{key}" has no JSON form: {mismatch} ({file}:{line})'
+            "\n  hint: keep a text, a number, a list, a dict or a dataclass, or bytes with `set_bytes`",
+        ) from None
 
 
 def bucket(scope: str) -> Bucket:

@@ -48,7 +48,8 @@ def name_of(annotation: Any) -> str:
     """A type as it is written."""
     if annotation is None or annotation is type(None):
         return "None"
-    if isinstance(annotation, type) and not typing.get_args(annotation):
+    named = (type, types.FunctionType, types.BuiltinFunctionType)
+    if isinstance(annotation, named) and not typing.get_args(annotation):
         return annotation.__name__
     return str(annotation).replace("typing.", "")
 
@@ -81,6 +82,11 @@ class _Resolver:
             return Mapping(Text(), AnyValue())
         if isinstance(annotation, type):
             return self.named(annotation, where)
+        if callable(annotation):
+            meant = "Any" if annotation is any else "the type that it returns"
+            raise Unsupported(
+                f"the type {name_of(annotation)}{_of(where)} is a function", f"write a type: {meant}"
+            )
         raise Unsupported(f"the type {name_of(annotation)}{_of(where)} has no JSON form", _HINT)
 
     def generic(self, annotation: Any, origin: Any, args: tuple[Any, ...], where: str) -> Adapter:
@@ -100,12 +106,23 @@ class _Resolver:
             return self.resolve(args[0], where)
         if origin in _SEQUENCES:
             make, is_set = _SEQUENCES[origin]
+            if len(args) != 1:
+                inner = ", ".join(map(name_of, args))
+                raise Unsupported(
+                    f"the type {name_of(annotation)}{_of(where)} has {len(args)} types of items",
+                    f"write {name_of(origin)}[{inner.replace(', ', ' | ')}], or tuple[{inner}] for items in this order",
+                )
             return Sequence(self.resolve(args[0], where), make, is_set)
         if origin is tuple:
             if len(args) == 2 and args[1] is Ellipsis:
                 return Sequence(self.resolve(args[0], where), tuple, False)
             return Tuple([self.resolve(one, where) for one in args if one != ()])
         if origin in _MAPPINGS:
+            if len(args) != 2:
+                raise Unsupported(
+                    f"the type {name_of(annotation)}{_of(where)} has not one type of keys and one of values",
+                    "write dict[str, …]",
+                )
             return Mapping(self.key(args[0], where), self.resolve(args[1], where))
         raise Unsupported(f"the type {name_of(annotation)}{_of(where)} has no JSON form", _HINT)
 
@@ -141,7 +158,7 @@ class _Resolver:
             return self.object(kind)
         raise Unsupported(
             f"the type {kind.__name__}{_of(where)} has no JSON form",
-            f"make {kind.__name__} a dataclass, or {_HINT}",
+            _HINT if kind.__module__ == "builtins" else f"make {kind.__name__} a dataclass, or {_HINT}",
         )
 
     def object(self, kind: Any) -> Adapter:

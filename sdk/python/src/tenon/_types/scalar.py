@@ -121,7 +121,7 @@ class Number(Adapter):
 
     def dump(self, value: Any, path: str) -> Any:
         if value != value or value in (float("inf"), float("-inf")):
-            raise expected(path, "a finite number", str(value))
+            raise expected(path, "a finite number, for JSON has no other", str(value))
         self.parse(value, path)
         return value
 

@@ -10,7 +10,10 @@ from .. import _completion, _eval, _hook, _host, _prompt, _provider, _resource, 
 from .._context import Context, serving
 from .._errors import Error, ErrorCode, ToolError
 from .._registry import ATTRIBUTE, REGISTRY, contribution_of
+from .._source import caller
 from .._tool import Tool
+from .._types import Mismatch
+from .._types.scalar import plain
 from ..content import ResourceContents, ResourceLink, Text, ToolResult, block
 from ..memory import MemoryEntry
 from ..models import Completion, CompletionRequest, Message
@@ -384,12 +387,20 @@ class Host(_host.Host):
 
 
 def _through_json(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+    try:
+        return json.loads(json.dumps(value))
+    except TypeError as wrong:
+        try:
+            plain(value, "")
+        except Mismatch as mismatch:
+            wrong = TypeError(str(mismatch))
+        raise TypeError(f"a host passes on JSON: {wrong}") from None
 
 
 def _not_granted(tried: str, line: str, option: str) -> Error:
+    file, number = caller()
     return Error(
         ErrorCode.DENIED,
-        f"{tried} is not granted; plugin.toml would request it with `{line}` under [capabilities], and a test "
-        f"grants it with `Host({option}=…)`",
+        f"{tried} is not granted ({file}:{number})"
+        f"\n  hint: plugin.toml requests it with `{line}` under [capabilities], and a test grants it with `Host({option}=…)`",
     )

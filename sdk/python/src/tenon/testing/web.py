@@ -78,6 +78,7 @@ class Web:
                 return ScriptedResponse(value if isinstance(value, WebAnswer) else WebAnswer(body=value))
         raise Error(
             ErrorCode.DENIED,
-            f"network access to {request.url} is not granted; plugin.toml would request it with "
-            f'`network = ["{request.url.split("?")[0]}"]` under [capabilities], and a test grants it with `Host.http`',
+            f"network access to {request.url} is not granted"
+            f'\n  hint: plugin.toml requests it with `network = ["{request.url.split("?")[0]}"]` under [capabilities], '
+            "and a test grants it with `Host(http=…)`",
         )
