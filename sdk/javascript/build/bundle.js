@@ -42,7 +42,8 @@ export async function bundle(project, modules, { minify = false, sources }) {
       mainFields: ["browser", "module", "main"],
       conditions: ["tenon"],
       target: "es2023",
-      charset: "utf8",
+      // The engine counts columns in bytes and source maps count them in UTF-16: in ASCII both are the same.
+      charset: "ascii",
       inject: [path.join(SDK, "web/globals.js")],
       define: { "process.env.NODE_ENV": '"production"', global: "globalThis" },
       loader: LOADERS,

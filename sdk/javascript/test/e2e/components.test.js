@@ -207,7 +207,8 @@ component("timers, randomness, the log and mistakes", async (t) => {
         return inner({});
       });
       of("never", () => new Promise(() => {}));
-      of("recursive", () => { const again = (): number => again() + 1; return again(); });`,
+      of("recursive", () => { const again = (): number => again() + 1; return again(); });
+      of("function", () => () => "x");`,
   });
   const { call } = await start(t, at);
   const begun = Date.now();
@@ -224,6 +225,7 @@ component("timers, randomness, the log and mistakes", async (t) => {
   assert.match(stderr, /tool "broken" failed: .*at .*plugin\.ts:19.*at .*plugin\.ts:23/);
   assert.doesNotMatch(stderr, /wasm|trap|panick/);
   assert.match((await call("never")).stderr, /failed: the call waits for a promise that nothing resolves/);
+  assert.match((await call("function")).stderr, /failed: TypeError: the result is a function: .* \(plugin\.ts:3:\d+\)/);
   assert.match((await call("recursive")).stderr, /call depth|InternalError/);
 });
 
