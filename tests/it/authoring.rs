@@ -258,19 +258,19 @@ fn settings_are_held_against_the_schema_of_the_manifest() {
     let check = |settings: &str, code: i32, expected: &str| {
         project.write("tenon.toml", format!("plugins.folders = [\"own\"]\n{settings}"));
         let output = run(&project, &project.path(""), &["call", "weather__unit"], code);
-        let said = stdout(&output) + &stderr(&output);
+        let said = format!("{}{}", stdout(&output), stderr(&output));
         assert!(said.contains(expected), "{settings}: {said}");
     };
     check("settings.weather.city = \"Graz\"", 0, "kelvin in Graz");
     check("settings.weather = { city = \"Graz\", unit = \"celsius\" }", 0, "celsius in Graz");
-    check("", 5, "its settings are wrong: \"city\" is a required property");
+    check("", 2, "its settings are wrong: \"city\" is a required property");
     check(
         "settings.weather = { city = 5, unit = \"inch\" }",
-        5,
+        2,
         "at /unit: \"inch\" is not one of",
     );
     let doctor = stdout(&run(&project, &project.path(""), &["doctor"], 1));
-    assert!(doctor.contains("at /city: 5 is not of type \"string\""), "{doctor}");
+    assert!(doctor.contains("at /city: 5 is not of type"), "{doctor}");
     assert!(doctor.contains("under [settings.weather] in tenon.toml"), "{doctor}");
     // What is required is for its users to set.
     run(&project, &folder, &["check"], 0);

@@ -42,6 +42,7 @@ mod libraries;
 mod manifests;
 mod misbehave;
 mod misbehaving_servers;
+mod mistakes;
 mod network;
 mod observed;
 mod one_way;

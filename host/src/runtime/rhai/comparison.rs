@@ -4,6 +4,8 @@
 use rhai::{Dynamic, EvalAltResult, FLOAT, INT, ImmutableString};
 use std::cmp::Ordering;
 
+use super::error::mistake;
+
 /// Whether the operator is true of values that are so ordered. A number that is none is ordered with no other.
 type Holds = fn(Option<Ordering>) -> bool;
 
@@ -47,8 +49,8 @@ fn compare(a: &Dynamic, b: &Dynamic, name: &str, holds: Holds) -> Result<bool, B
         return Ok(holds(Some(a.cmp(&b))));
     }
     let is_missing = a.is_unit() || b.is_unit();
-    let hint = if is_missing { ": `()` is a value that is not there" } else { "" };
-    Err(format!("`{name}` cannot compare {} with {}{hint}", what(a), what(b)).into())
+    let why = if is_missing { ": `()` is a value that is not there" } else { "" };
+    Err(mistake(format!("`{name}` cannot compare {} with {}{why}", what(a), what(b))))
 }
 
 fn number(value: &Dynamic) -> Option<FLOAT> {
@@ -113,7 +115,7 @@ mod tests {
         check("1 < 2 == true");
         check("1 < -1 || 2 > 1 && 3 >= 4");
         check("!(1 < 2) != (2 <= 1)");
-        check("1 << 2 < 3 | 4");
+        check("1 << 2 < 3 + 4");
         check("let n = 0; while n < 3 { n += 1 } n >= 3 && n in 0..=3");
     }
 

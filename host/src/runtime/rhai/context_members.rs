@@ -4,32 +4,27 @@
 //! What is read is found in the code: in the handler, in functions that the context is passed to, and in closures that
 //! capture it. A member that a script writes, or tests for with `in`, is its host's or its own.
 
-use rhai::{
-    AST, ASTNode, Dynamic, Expr, FnCallExpr, FnPtr, ImmutableString, OP_CONTAINS, Position,
-    ScriptFuncDef, ScriptFuncPayload, Stmt,
-};
+use rhai::{AST, ASTNode, Expr, FnCallExpr, FnPtr, ImmutableString, OP_CONTAINS, Position, Stmt};
 use std::collections::HashSet;
 use tenon_types::HookPoint;
 use tenon_types::name::nearest;
 
+use super::error::ScriptProblem;
+
 /// What the engine calls with a closure to give it what it captures.
 const CAPTURE: &str = "curry";
 
-/// A member that no context of the point has.
-#[derive(Debug)]
-pub(super) struct UnknownMember {
-    /// Where it is read.
-    pub(super) position: Position,
-    pub(super) problem: String,
-}
-
 /// Looks at what a handler reads of its context, which is the last of its parameters.
+///
+/// # Errors
+///
+/// The first member that no context of the point has.
 pub(super) fn check(
     ast: &AST,
     point: &HookPoint,
     handler: &str,
     parameters: usize,
-) -> Result<(), UnknownMember> {
+) -> Result<(), ScriptProblem> {
     // What contexts of other points have is for their hosts to say.
     let Some(info) = point.info() else { return Ok(()) };
     let mut known: Vec<&str> = info.context().members.iter().map(|member| member.name).collect();
@@ -43,12 +38,12 @@ pub(super) fn check(
     known.truncate(well_known);
     let meant = match nearest(&name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("it has {}", known.join(", ")),
+        None => format!("it has {}.", known.join(", ")),
     };
     let problem = format!(
-        "the context of {point} has no member `{name}`; {meant} Where only some hosts have it, ask for `\"{name}\" in context` first"
+        "the context of {point} has no member `{name}`; {meant} One that only some hosts have is asked for first: `\"{name}\" in context`"
     );
-    Err(UnknownMember { position, problem })
+    Err(ScriptProblem { position, problem })
 }
 
 /// The names of members that a script writes or tests for, of whatever map.
@@ -111,22 +106,19 @@ impl ContextUses<'_> {
             return;
         }
         let Receiver { function, parameters, index } = receiver;
-        let is_it = |found: &&ScriptFuncDef| {
-            found.name == function && parameters.is_none_or(|number| number == found.params.len())
+        let is_it = |name: &str, number: usize| {
+            name == function && parameters.is_none_or(|parameters| parameters == number)
         };
-        let found = self.ast.iter_fn_def().map(AsRef::as_ref).find(is_it);
-        let Some((found, context)) = found.and_then(|f| Some((f, f.params.get(index)?))) else {
-            return;
-        };
-        let ScriptFuncPayload::Statements(body) = &found.body;
-        let mut names = HashSet::from([context.clone()]);
+        let found = self.ast.iter_functions().find(|f| is_it(f.name, f.params.len()));
+        let Some(context) = found.as_ref().and_then(|f| f.params.get(index)) else { return };
+        let mut names = HashSet::from([ImmutableString::from(*context)]);
         let mut receivers = Vec::new();
-        for statement in body.statements() {
-            statement.walk(&mut Vec::new(), &mut |path| {
-                self.look_at(path, &mut names, &mut receivers);
-                self.unknown.is_none()
-            });
-        }
+        let mut body = self.ast.clone_functions_only();
+        body.retain_functions(|_, _, name, number| is_it(name, number));
+        body.walk(&mut |path| {
+            self.look_at(path, &mut names, &mut receivers);
+            self.unknown.is_none()
+        });
         for receiver in receivers {
             if self.unknown.is_none() {
                 self.look_into(receiver);

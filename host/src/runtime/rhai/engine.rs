@@ -19,6 +19,7 @@ use tenon_types::{
 };
 
 use super::contributions::{ScriptPrompt, ScriptResource};
+use super::error::mistake;
 use super::state::{self, ScriptState};
 use super::{ScriptConfig, comparison, content, news, outside, running, time};
 use crate::observe::PluginLog;
@@ -382,7 +383,7 @@ fn weigh_all<'a>(
 }
 
 fn no_sleep() -> Result<(), Box<EvalAltResult>> {
-    Err("a script cannot sleep".into())
+    Err(mistake("a script cannot sleep"))
 }
 
 /// Functions of the engine's own that would make a text of any length before anything looks at it.
@@ -507,9 +508,9 @@ fn define(
 ) -> Result<(), Box<EvalAltResult>> {
     let mut definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
     if definitions.closed {
-        return Err("tools and hooks are defined at the top of a script, not in calls".into());
+        return Err(mistake("tools and hooks are defined at the top of a script, not in calls"));
     }
-    add(&mut definitions).map_err(Into::into)
+    add(&mut definitions).map_err(mistake)
 }
 
 /// What a script says of something that it defines.

@@ -7,6 +7,7 @@ use tenon_types::Error;
 use tenon_types::text::beginning;
 
 use super::engine::MAX_STRING_BYTES;
+use super::hints::hint;
 use super::running::TerminationReason;
 use crate::call::Failure;
 
@@ -20,6 +21,20 @@ impl ScriptLoadError {
     pub(crate) fn masked(&self, redactor: &Redactor) -> Self {
         Self(redactor.text(&self.0).into_owned())
     }
+}
+
+/// What is wrong with a script, and where.
+#[derive(Debug)]
+pub(super) struct ScriptProblem {
+    pub(super) position: Position,
+    pub(super) problem: String,
+}
+
+/// An error that a script makes by what it asks for. Unlike what it throws, which is for its caller, it is shown with its
+/// line.
+pub(super) fn mistake(problem: impl Into<String>) -> Box<EvalAltResult> {
+    // Of the engine's errors this is the one that shows a text alone.
+    EvalAltResult::ErrorArithmetic(problem.into(), Position::NONE).into()
 }
 
 /// The longest line of a script that is shown, in bytes.
@@ -38,33 +53,38 @@ impl ScriptSource {
         Self { file, lines }
     }
 
-    /// A problem at a place: `file:line:column: problem`, and the line below it.
+    /// A problem at a place: `file:line:column: problem`, and below it the line, and what to do.
     pub(super) fn at(&self, position: Position, problem: &str) -> String {
         let file = &self.file;
-        let Some(number) = position.line() else { return format!("{file}: {problem}") };
+        let hint =
+            |line: &str| hint(problem, line, &self.lines).map(|hint| format!("\n  hint: {hint}"));
+        let Some(number) = position.line() else {
+            return format!("{file}: {problem}{}", hint("").unwrap_or_default());
+        };
         let column = position.position().map_or_else(String::new, |column| format!(":{column}"));
         let mut text = format!("{file}:{number}{column}: {problem}");
         if let Some(line) = self.lines.lines().nth(number - 1) {
             let line = line.trim();
             let end = line.floor_char_boundary(MAX_SHOWN_LENGTH);
             text.push_str(&format!("\n  {number} | {}", &line[..end]));
+            text.extend(hint(line));
         }
         text
     }
 
     /// Why the script does not compile.
     pub(super) fn parse_error(&self, error: &ParseError) -> ScriptLoadError {
-        self.load_problem(error.position(), &error.err_type().to_string())
+        ScriptLoadError(self.at(error.position(), &error.err_type().to_string()))
     }
 
-    /// Why the script is no plugin, with the place.
-    pub(super) fn load_problem(&self, position: Position, problem: &str) -> ScriptLoadError {
-        ScriptLoadError(self.at(position, problem))
+    /// Why the script is no plugin.
+    pub(super) fn load_problem(&self, problem: &ScriptProblem) -> ScriptLoadError {
+        ScriptLoadError(self.at(problem.position, &problem.problem))
     }
 
     /// Why the script is no plugin, where no place can be named.
     pub(super) fn refusal(&self, problem: &str) -> ScriptLoadError {
-        self.load_problem(Position::NONE, problem)
+        ScriptLoadError(self.at(Position::NONE, problem))
     }
 
     /// Why the top level of the script did not run to its end.

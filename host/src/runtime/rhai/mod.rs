@@ -25,6 +25,7 @@ mod contributions;
 mod engine;
 mod error;
 mod evaluation;
+mod hints;
 mod news;
 mod outside;
 mod running;
@@ -34,7 +35,10 @@ mod time;
 
 use async_trait::async_trait;
 use rhai::serde::to_dynamic;
-use rhai::{AST, Array, CallFnOptions, Dynamic, EvalAltResult, FnPtr, FuncArgs, Map, Scope};
+use rhai::{
+    AST, Array, CallFnOptions, Dynamic, EvalAltResult, FnPtr, FuncArgs, Map, Position, Scope,
+    ScriptFuncDef,
+};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -67,7 +71,7 @@ use engine::{
     AbandonGuard, Decision, Definitions, ScriptConstants, ScriptEval, ScriptTool, Settings, engine,
     to_json,
 };
-use error::{ScriptSource, thrown};
+use error::{ScriptProblem, ScriptSource, thrown};
 use running::HostAccess;
 
 /// A script, compiled.
@@ -183,7 +187,7 @@ pub fn check_script(path: &Path, script: Vec<u8>, limits: &Limits) -> Result<(),
     let text = ScriptSource::new(file, lines);
     let ast = engine::compile(&engine::parser(limits), &text.lines, limits);
     let ast = ast.map_err(|error| text.parse_error(&error))?;
-    let hooks = named_hooks(&ast).map_err(|problem| text.refusal(&problem))?;
+    let hooks = named_hooks(&ast).map_err(|problem| text.load_problem(&problem))?;
     check_contexts(&ast, &hooks, &text)
 }
 
@@ -199,7 +203,7 @@ fn check_contexts(
             HookFunction::Closure(closure) => (closure.fn_name(), closure.curry().len() + 1),
         };
         context_members::check(ast, &registration.point, name, parameters)
-            .map_err(|unknown| text.load_problem(unknown.position, &unknown.problem))?;
+            .map_err(|problem| text.load_problem(&problem))?;
     }
     Ok(())
 }
@@ -225,7 +229,7 @@ impl Script {
         let Definitions { tools, evals, hooks: closures, resources, prompts, .. } =
             std::mem::replace(&mut *defined, closed);
         drop(defined);
-        let mut hooks = named_hooks(&ast).map_err(|problem| text.refusal(&problem))?;
+        let mut hooks = named_hooks(&ast).map_err(|problem| text.load_problem(&problem))?;
         hooks.extend(closures.into_iter().map(|(registration, function)| ScriptHook {
             registration,
             function: HookFunction::Closure(function),
@@ -245,12 +249,12 @@ impl Script {
             resources,
             prompts,
         };
-        script.check_parameters().map_err(|problem| script.text.refusal(&problem))?;
+        script.check_parameters().map_err(|problem| script.text.load_problem(&problem))?;
         Ok(script)
     }
 
     /// Checks that what was defined can be called with what it will be called with.
-    fn check_parameters(&self) -> Result<(), String> {
+    fn check_parameters(&self) -> Result<(), ScriptProblem> {
         for tool in &self.tools {
             let what = || format!("the function of the tool \"{}\"", tool.definition.name);
             self.check_function(&tool.function, 1, what)?;
@@ -287,7 +291,7 @@ impl Script {
         &self,
         completers: &[(String, Completer)],
         what: impl Fn() -> String,
-    ) -> Result<(), String> {
+    ) -> Result<(), ScriptProblem> {
         completers.iter().try_for_each(|(_, completer)| match completer {
             Completer::Function(function) => self.check_function(function, 1, &what),
             Completer::Values(_) => Ok(()),
@@ -299,18 +303,20 @@ impl Script {
         function: &FnPtr,
         expected: usize,
         what: impl Fn() -> String,
-    ) -> Result<(), String> {
+    ) -> Result<(), ScriptProblem> {
         let captured = function.curry().len();
-        let mut named = self.ast.iter_functions().filter(|f| f.name == function.fn_name());
-        let Some(found) = named.next() else {
-            return Err(format!("{} is not in the script", what()));
-        };
         let fits = |parameters: usize| parameters == captured + expected;
+        let mut named = functions(&self.ast).filter(|f| f.name == function.fn_name());
+        let Some(found) = named.next() else {
+            let problem = format!("{} is not in the script", what());
+            return Err(ScriptProblem { position: Position::NONE, problem });
+        };
         if fits(found.params.len()) || named.any(|f| fits(f.params.len())) {
             return Ok(());
         }
         let takes = found.params.len().saturating_sub(captured);
-        Err(format!("{} takes {takes} parameters and should take {expected}", what()))
+        let problem = format!("{} takes {takes} parameters and should take {expected}", what());
+        Err(ScriptProblem { position: found.body.start_position(), problem })
     }
 
     fn call_tool(&self, name: &str, arguments: &Json) -> Result<ToolResult, Failure> {
@@ -320,7 +326,12 @@ impl Script {
             })?;
         let arguments = as_argument(arguments)?;
         match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
-            Ok(answer) => self.tool_result(answer),
+            Ok(answer) => self.tool_result(answer).map_err(|problem| {
+                let function = functions(&self.ast).find(|f| f.name == tool.function.fn_name());
+                let position = function.map_or(Position::NONE, |f| f.body.start_position());
+                let problem = format!("the result of the tool \"{name}\": {problem}");
+                Failure::Trapped(self.text.at(position, &problem))
+            }),
             // What a script throws is meant for its caller.
             Err(error) => match thrown(&error) {
                 Some(message) => Ok(ToolResult::error(message)),
@@ -329,7 +340,7 @@ impl Script {
         }
     }
 
-    fn tool_result(&self, answer: Dynamic) -> Result<ToolResult, Failure> {
+    fn tool_result(&self, answer: Dynamic) -> Result<ToolResult, String> {
         if answer.is_unit() {
             return Ok(ToolResult { content: Vec::new(), ..ToolResult::text("") });
         }
@@ -339,7 +350,7 @@ impl Script {
         if answer.is_string() {
             return Ok(ToolResult::text(answer.into_string().unwrap_or_default()));
         }
-        let value = to_json(&answer).map_err(|problem| self.broken(&problem))?;
+        let value = to_json(&answer)?;
         let text = value.to_string();
         let structured = value.is_object().then(|| text.clone());
         Ok(ToolResult { structured, ..ToolResult::text(text) })
@@ -510,12 +521,18 @@ impl Script {
     }
 }
 
+/// The functions of a script, those without a name too.
+fn functions(ast: &AST) -> impl Iterator<Item = &ScriptFuncDef> {
+    ast.iter_fn_def().map(AsRef::as_ref)
+}
+
 /// The functions of a script that are named after hook points. A name that nearly is one is an
 /// error: a guard that never runs would look like one that never objects.
-fn named_hooks(ast: &AST) -> Result<Vec<ScriptHook>, String> {
+fn named_hooks(ast: &AST) -> Result<Vec<ScriptHook>, ScriptProblem> {
     let mut hooks = Vec::new();
-    for function in ast.iter_functions() {
-        let (name, parameters) = (function.name, function.params.len());
+    for function in functions(ast) {
+        let (name, parameters) = (function.name.as_str(), function.params.len());
+        let wrong = |problem| ScriptProblem { position: function.body.start_position(), problem };
         let same = |known: &str| known.eq_ignore_ascii_case(&name.replace('_', ""));
         let point = POINTS
             .iter()
@@ -524,12 +541,15 @@ fn named_hooks(ast: &AST) -> Result<Vec<ScriptHook>, String> {
         match point {
             None => {}
             Some(info) if info.function != name => {
-                return Err(format!("a hook point is named `{}`, not `{name}`", info.function));
+                return Err(wrong(format!(
+                    "a hook point is named `{}`, not `{name}`",
+                    info.function
+                )));
             }
             Some(_) if parameters != 1 => {
-                return Err(format!(
+                return Err(wrong(format!(
                     "`{name}` takes {parameters} parameters; a hook takes one, the context"
-                ));
+                )));
             }
             Some(info) => hooks.push(ScriptHook {
                 registration: HookRegistration::new(info.point.clone()),

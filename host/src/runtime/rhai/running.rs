@@ -12,6 +12,7 @@ use tenon_types::Error;
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
+use super::error::mistake;
 use super::threads;
 use crate::call::{Caller, CallerClient};
 use crate::capability::granted::GrantedCapabilities;
@@ -167,12 +168,12 @@ pub(super) fn with_host<T>(what: impl FnOnce(&HostAccess) -> T) -> Result<T, Box
     RUNNING.with_borrow_mut(|running| {
         let running = running.as_mut();
         let outside = "the host can be asked in calls, not while the script is loaded";
-        let running = running.ok_or(outside)?;
+        let running = running.ok_or_else(|| mistake(outside))?;
         running.host_calls += 1;
         if running.host_calls > running.most_host_calls {
             return Err(end(TerminationReason::TooManyHostCalls(running.most_host_calls)));
         }
-        running.outside.as_ref().map(what).ok_or_else(|| outside.into())
+        running.outside.as_ref().map(what).ok_or_else(|| mistake(outside))
     })
 }
 
@@ -194,7 +195,7 @@ where
         Some(Ok((running.outside.clone()?, running.given_up.clone())))
     });
     let Some(outside) = outside.transpose()? else {
-        return Err("the host can be asked in calls, not while the script is loaded".into());
+        return Err(mistake("the host can be asked in calls, not while the script is loaded"));
     };
     let (access, given_up) = outside;
     let runtime = access.runtime.clone();

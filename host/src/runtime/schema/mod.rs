@@ -202,10 +202,11 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<ParsedSchema, String> {
     let patterns = PatternOptions::regex()
         .size_limit(MAX_COMPILED_PATTERN_BYTES as usize)
         .dfa_size_limit(MAX_DFA_CACHE_BYTES);
-    let validator = jsonschema::options()
-        .with_pattern_options(patterns)
-        .build(&schema)
-        .map_err(|error| beginning(&error, MAX_PROBLEM_LENGTH))?;
+    let validator =
+        jsonschema::options().with_pattern_options(patterns).build(&schema).map_err(|error| {
+            let place = beginning(error.instance_path(), MAX_PROBLEM_LENGTH);
+            problem(&place, &beginning(&error, MAX_PROBLEM_LENGTH))
+        })?;
     room.subschemas -= size.subschemas;
     room.states -= size.states;
     let plain = BoundedValidator { validator, bound };
