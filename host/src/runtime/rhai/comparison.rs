@@ -1,5 +1,7 @@
 //! The operators `<`, `<=`, `>` and `>=` of scripts. The engine's own say `false` of values of different types, so that a
 //! guard which compares a member that is not there would let everything pass; these fail.
+//!
+//! The engine looks each of them up, where it knows its own by their types: a comparison takes 0.1 µs more.
 
 use rhai::{Dynamic, EvalAltResult, FLOAT, INT, ImmutableString};
 use std::cmp::Ordering;
@@ -37,6 +39,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
         engine
             .register_fn(name, move |a: INT, b: INT| holds(Some(a.cmp(&b))))
             .register_fn(name, move |a: FLOAT, b: FLOAT| holds(a.partial_cmp(&b)))
+            .register_fn(name, move |a: ImmutableString, b: ImmutableString| holds(Some(a.cmp(&b))))
             .register_fn(name, move |a: Dynamic, b: Dynamic| compare(&a, &b, name, holds));
     }
 }
