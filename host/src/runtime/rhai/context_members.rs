@@ -27,7 +27,13 @@ pub(super) fn check(
 ) -> Result<(), ScriptProblem> {
     // What contexts of other points have is for their hosts to say.
     let Some(info) = point.info() else { return Ok(()) };
-    let mut known: Vec<&str> = info.context().members.iter().map(|member| member.name).collect();
+    let example = info.context().example();
+    let members = info.context().members.iter().map(|member| member.name);
+    // What hosts say besides is in the example.
+    let others = example.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let mut known: Vec<&str> = members.chain(others).collect();
+    known.sort_unstable();
+    known.dedup();
     let well_known = known.len();
     let mentioned = mentioned(ast);
     known.extend(mentioned.iter().map(ImmutableString::as_str));
@@ -213,7 +219,10 @@ mod tests {
         };
         check("fn handler(context) { context.mesage += 1 }", "did you mean `message`?");
         check("fn handler(c) {\n  if c.tool.name == 1 { veto(\"\") }\n}", "2:8: the context of ");
-        check("fn handler(c) { c[\"tool\"] }", "no member `tool`; it has message");
+        check(
+            "fn handler(c) { c[\"tool\"] }",
+            "no member `tool`; it has channel, message, plugin, recipient.",
+        );
         check("fn handler(c) { c?.tool }", "no member `tool`");
         check("fn handler(c) { c.tool.name = 1 }", "no member `tool`");
         check("fn handler(c) { c.tool ?? 1 }", "no member `tool`");
