@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenon_config::discover::Candidate;
 use tenon_host::types::ToolResult;
-use tenon_host::{Platform, PluginKind};
+use tenon_host::{Event, Platform, PluginKind, Subscription};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::calls::{Asking, DevAnswer, DevCall, Listener};
@@ -98,6 +98,7 @@ impl Session {
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let listener = Listener::bind(&self.project).await?;
+        let mut loads = Loads(platform.events());
         let mut stop = std::pin::pin!(stop);
         for id in self.plugins.keys().cloned().collect::<Vec<_>>() {
             self.test(&id);
@@ -105,7 +106,9 @@ impl Session {
         loop {
             tokio::select! {
                 () = &mut stop => return Ok(()),
-                () = self.watch.changed() => self.look_and_load(platform).await?,
+                () = self.watch.changed() => self.look_and_load(platform, &mut loads).await?,
+                // The platform watches as well, and may have been the first.
+                () = loads.next() => self.repeat(platform),
                 Ok(mut asking) = listener.accept() => {
                     self.work.spawn(async move {
                         match asking.call().await {
@@ -117,12 +120,12 @@ impl Session {
                 Some(done) = self.work.join_next(), if !self.work.is_empty() => match done {
                     Ok(Done::Asked(asking, call)) => {
                         // What was saved a moment ago is what is called.
-                        self.look_and_load(platform).await?;
+                        self.look_and_load(platform, &mut loads).await?;
                         self.waiting.push((asking, call));
                     }
                     done => {
                         if self.take(done)? {
-                            self.load(platform).await?;
+                            self.load(platform, &mut loads).await;
                         }
                     }
                 }
@@ -171,10 +174,10 @@ impl Session {
         Ok(())
     }
 
-    async fn look_and_load(&mut self, platform: &Platform) -> Result<(), Error> {
+    async fn look_and_load(&mut self, platform: &Platform, loads: &mut Loads) -> Result<(), Error> {
         self.look()?;
         if !self.is_building() {
-            self.load(platform).await?;
+            self.load(platform, loads).await;
         }
         Ok(())
     }
@@ -266,21 +269,22 @@ impl Session {
     }
 
     /// Loads what has changed on disk, and makes the last call again where something has.
-    async fn load(&mut self, platform: &Platform) -> Result<(), Error> {
-        let events = platform.reload().await;
-        if events.is_empty() {
-            return Ok(());
-        }
-        // Who watches the events says what was loaded.
+    async fn load(&mut self, platform: &Platform, loads: &mut Loads) {
+        platform.reload().await;
         // Where somebody has just asked for a call, that one is enough.
-        if let Some(call) = self.last_call.clone().filter(|_| self.waiting.is_empty()) {
-            let platform = platform.clone();
-            self.work.spawn(async move {
-                let result = platform.call(call.call(&platform)).await.map_err(Error::from);
-                Done::Repeated { call, result }
-            });
+        if loads.arrived() && self.waiting.is_empty() {
+            self.repeat(platform);
         }
-        Ok(())
+    }
+
+    /// Begins to make the last call again.
+    fn repeat(&mut self, platform: &Platform) {
+        let Some(call) = self.last_call.clone() else { return };
+        let platform = platform.clone();
+        self.work.spawn(async move {
+            let result = platform.call(call.call(&platform)).await.map_err(Error::from);
+            Done::Repeated { call, result }
+        });
     }
 
     /// Makes the calls that have waited.
@@ -315,6 +319,30 @@ impl Session {
         let note =
             |problem| format!("plugin \"{}\" is older than its source: {problem}", owner.id());
         problem.map(note).into_iter().collect()
+    }
+}
+
+/// The events of plugins that were loaded, by whomever: who watches them all says what was loaded.
+struct Loads(Subscription);
+
+impl Loads {
+    /// Waits for one.
+    async fn next(&mut self) {
+        loop {
+            match self.0.next().await {
+                Some(Event::Reloaded { .. } | Event::Missed { .. }) => return,
+                Some(_) => {}
+                // The platform has ended, and loads nothing more.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Whether any have arrived, which are taken.
+    fn arrived(&mut self) -> bool {
+        let arrived = std::iter::from_fn(|| self.0.try_next());
+        // All of them are taken.
+        arrived.filter(|event| matches!(event, Event::Reloaded { .. })).count() > 0
     }
 }
 
