@@ -7,7 +7,7 @@ import { build, transformSync } from "esbuild";
 
 import { nearest } from "../src/nearest.js";
 import { builtin, problem as builtinProblem } from "./node-modules.js";
-import { BuildError } from "./problem.js";
+import { BuildError, JSON_SYNTAX } from "./problem.js";
 
 /** The folder of this package. */
 export const SDK = realpathSync(fileURLToPath(new URL("..", import.meta.url)));
@@ -174,7 +174,7 @@ function ofKind(extension, file) {
 
 /** What to do about a mistake of syntax; nothing where the bundler's own words say it. */
 function ofSyntax(text, { file, line, lineText }, notes, sources) {
-  if (file.endsWith(".json")) return "names and texts are in double quotes, with commas between them and none after the last";
+  if (file.endsWith(".json")) return JSON_SYNTAX;
   if (text.startsWith('"await" can only be used')) {
     const at = notes.find(({ location }) => location)?.location;
     return `write \`async\` before the function${at ? `, in line ${at.line}` : ""}`;

@@ -3,6 +3,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 
+/** How JSON is written, for whoever has written it otherwise. */
+export const JSON_SYNTAX = "names and texts are in double quotes, with commas between them and none after the last";
+
 /** A plugin that cannot be built: its problems. */
 export class BuildError extends Error {
   /** @param {Problem[]} problems */

@@ -5,7 +5,7 @@ import path from "node:path";
 import { parse } from "smol-toml";
 
 import { nearest } from "../src/nearest.js";
-import { BuildError, Sources } from "./problem.js";
+import { BuildError, JSON_SYNTAX, Sources } from "./problem.js";
 
 /** The files that a plugin may be, the likeliest first. */
 const FILES = ["plugin.ts", "plugin.js", "plugin.mts", "plugin.mjs"];
@@ -54,7 +54,7 @@ function readPackage(folder) {
     const [, cause, position] = error.message.match(/^(.*?)(?: in JSON)? at position (\d+)/) ?? [, error.message.replace(/, ".*/s, ""), text.trimEnd().length];
     const before = text.slice(0, Number(position)).split("\n");
     const place = { file: "package.json", line: before.length, column: before.at(-1).length + 1 };
-    throw new BuildError([new Sources(folder).at(place, { message: `it is no JSON: ${cause}`, hint: "names and texts are in double quotes, with commas between them and none after the last" })]);
+    throw new BuildError([new Sources(folder).at(place, { message: `it is no JSON: ${cause}`, hint: JSON_SYNTAX })]);
   }
 }
 

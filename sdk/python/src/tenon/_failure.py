@@ -18,11 +18,8 @@ from typing import Any
 
 from . import _host
 from ._errors import Error, ErrorCode, ToolError
-from ._source import short
+from ._source import OWN, short
 from ._types import Mismatch
-
-#: The folder of this package, whose frames are nobody's concern.
-_OWN = os.path.dirname(os.path.abspath(__file__))
 
 #: The folders of the interpreter's own modules.
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
@@ -142,7 +139,8 @@ def _is_component() -> bool:
 
 
 def _is_hidden(file: str) -> bool:
-    return file.startswith((_OWN, "<frozen", "<string"))
+    # The frames of this package are nobody's concern.
+    return file.startswith((OWN, "<frozen", "<string"))
 
 
 def _own_frame(trace: TracebackType | None) -> Any:

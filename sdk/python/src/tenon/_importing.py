@@ -10,10 +10,7 @@ import traceback
 
 from ._errors import DefinitionError
 from ._names import nearest, suggestion
-from ._source import short
-
-#: The folder of this package.
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+from ._source import OWN, short
 
 
 def problem_of(exception: BaseException, module: str, folder: str) -> DefinitionError:
@@ -43,7 +40,7 @@ def _of_module(exception: BaseException, module: str) -> tuple[str, str]:
     innermost = traceback.extract_tb(exception.__traceback__)[-1].filename
     if isinstance(exception, EOFError):
         return message, "a plugin has no terminal: ask the user with `tenon.user.ask`, or read a setting with `tenon.config`"
-    if os.path.abspath(innermost).startswith(_OWN):
+    if os.path.abspath(innermost).startswith(OWN):
         # The service of a host, or the call at hand.
         return message, "a module is imported once, when the component is built: do this within a function"
     return message, "correct this line, or what it calls: it runs when the module is imported"

@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 from ._errors import DefinitionError
 
-#: The folder of this package.
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+#: The folder of this package, with a separator at its end.
+OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 #: How many lines the decorators of a function have at most.
 _MOST_DECORATORS = 50
@@ -49,7 +49,7 @@ def place(function: Callable[..., Any]) -> tuple[str, int | None]:
 def caller() -> tuple[str, int | None]:
     """The file and line of the plugin that called into this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
         frame = frame.f_back
     return short(frame.f_code.co_filename), frame.f_lineno
 
