@@ -14,7 +14,8 @@ use super::error::ScriptProblem;
 /// What the engine calls with a closure to give it what it captures.
 const CAPTURE: &str = "curry";
 
-/// Looks at what a handler reads of its context, which is the last of its parameters.
+/// Looks at what a handler reads of its context, which is the last of its parameters, in a script that mentions these
+/// members.
 ///
 /// # Errors
 ///
@@ -24,6 +25,7 @@ pub(super) fn check(
     point: &HookPoint,
     handler: &str,
     parameters: usize,
+    mentioned: &HashSet<ImmutableString>,
 ) -> Result<(), ScriptProblem> {
     // What contexts of other points have is for their hosts to say.
     let Some(info) = point.info() else { return Ok(()) };
@@ -35,7 +37,6 @@ pub(super) fn check(
     known.sort_unstable();
     known.dedup();
     let well_known = known.len();
-    let mentioned = mentioned(ast);
     known.extend(mentioned.iter().map(ImmutableString::as_str));
     let mut uses = ContextUses { ast, known: &known, seen: HashSet::new(), unknown: None };
     let index = parameters.saturating_sub(1);
@@ -53,7 +54,7 @@ pub(super) fn check(
 }
 
 /// The names of members that a script writes or tests for, of whatever map.
-fn mentioned(ast: &AST) -> HashSet<ImmutableString> {
+pub(super) fn mentioned(ast: &AST) -> HashSet<ImmutableString> {
     let mut names = HashSet::new();
     ast.walk(&mut |path| {
         match path.last() {
@@ -207,7 +208,8 @@ mod tests {
     fn problem(script: &str) -> Option<String> {
         let limits = Limits::default();
         let ast = engine::compile(&engine::parser(&limits), script, &limits).expect(script);
-        let found = check(&ast, &HookPoint::MessageSending, "handler", 1).err()?;
+        let found =
+            check(&ast, &HookPoint::MessageSending, "handler", 1, &mentioned(&ast)).err()?;
         Some(format!("{:?}: {}", found.position, found.problem))
     }
 
@@ -256,6 +258,7 @@ mod tests {
         let limits = Limits::default();
         let script = "fn handler(c) { c.anything }";
         let ast = engine::compile(&engine::parser(&limits), script, &limits).expect(script);
-        assert!(check(&ast, &HookPoint::Custom("acme:deploy".into()), "handler", 1).is_ok());
+        let point = HookPoint::Custom("acme:deploy".into());
+        assert!(check(&ast, &point, "handler", 1, &mentioned(&ast)).is_ok());
     }
 }

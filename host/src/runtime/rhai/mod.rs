@@ -41,7 +41,7 @@ use rhai::{
 };
 use serde_json::Value;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -197,13 +197,17 @@ fn check_contexts(
     hooks: &[ScriptHook],
     text: &ScriptSource,
 ) -> Result<(), ScriptLoadError> {
+    // A script may have one function handle a point thousands of times: looking once must be enough.
+    let (mentioned, mut seen) = (context_members::mentioned(ast), HashSet::new());
     for ScriptHook { registration, function } in hooks {
         let (name, parameters) = match function {
             HookFunction::Function(name) => (*name, 1),
             HookFunction::Closure(closure) => (closure.fn_name(), closure.curry().len() + 1),
         };
-        context_members::check(ast, &registration.point, name, parameters)
-            .map_err(|problem| text.load_problem(&problem))?;
+        if seen.insert((&registration.point, name, parameters)) {
+            context_members::check(ast, &registration.point, name, parameters, &mentioned)
+                .map_err(|problem| text.load_problem(&problem))?;
+        }
     }
     Ok(())
 }
