@@ -1,7 +1,7 @@
 //! The source of a plugin: the files that its component is built from, and when they were written last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +11,14 @@ const GENERATED: [&str; 4] = ["dist", "node_modules", "target", "__pycache__"];
 /// Files that decide how a plugin is loaded, and not what it is built from. The version and the description of a manifest
 /// are embedded, which is no reason to call a component outdated.
 const SETTINGS: [&str; 2] = ["plugin.toml", "tenon.toml"];
+
+/// What a file at the top of a plugin's folder is called or ends with if components are built from it. What else lies
+/// there may be anybody's: an author keeps answers and notes there.
+const BUILD_FILES: [&str; 3] = ["package.json", "package-lock.json", "tsconfig.json"];
+const BUILD_FILE_ENDS: [&str; 14] = [
+    ".rs", ".py", ".pyi", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".toml",
+    ".lock", ".wit",
+];
 
 /// The most files that are looked at, and how deep they may lie.
 const MAX_FILES: usize = 10_000;
@@ -34,8 +42,8 @@ struct SourceFile {
 }
 
 impl SourceTree {
-    /// Reads the source of the plugin in a folder: this folder, and those of the crates that it names by their paths.
-    /// What cannot be read is not in it.
+    /// Reads the source of the plugin in a folder: this folder, those of the crates that it names by their paths, and what
+    /// Cargo noted when it built it. What cannot be read is not in it.
     pub(crate) fn read(folder: &Path) -> Self {
         let mut tree = Self::default();
         let mut waiting = vec![folder.to_path_buf()];
@@ -44,6 +52,11 @@ impl SourceTree {
             if seen.insert(root.clone()) {
                 tree.add(&root, 0);
                 waiting.extend(crates_named_by(&root));
+            }
+        }
+        for input in cargo_inputs(folder) {
+            if let Ok(metadata) = fs::metadata(&input) {
+                tree.add_file(input, &metadata);
             }
         }
         tree
@@ -57,14 +70,20 @@ impl SourceTree {
             let (Ok(kind), Some(name)) = (entry.file_type(), name.to_str()) else { continue };
             if kind.is_dir() && depth < MAX_DEPTH && is_source_folder(name) {
                 self.add(&path, depth + 1);
-            } else if kind.is_file() && is_source_file(name) && self.files.len() < MAX_FILES {
-                let file = entry.metadata().and_then(|metadata| {
-                    Ok(SourceFile { written: metadata.modified()?, bytes: metadata.len() })
-                });
-                if let Ok(file) = file {
-                    self.files.insert(path, file);
-                }
+            } else if kind.is_file()
+                && is_source_file(name, depth == 0)
+                && let Ok(metadata) = entry.metadata()
+            {
+                self.add_file(path, &metadata);
             }
+        }
+    }
+
+    fn add_file(&mut self, path: PathBuf, metadata: &Metadata) {
+        if let Ok(written) = metadata.modified()
+            && self.files.len() < MAX_FILES
+        {
+            self.files.insert(path, SourceFile { written, bytes: metadata.len() });
         }
     }
 
@@ -90,18 +109,54 @@ fn is_source_folder(name: &str) -> bool {
     !name.starts_with('.') && !GENERATED.contains(&name)
 }
 
-fn is_source_file(name: &str) -> bool {
-    let is_other = [".log", ".md", ".wasm"].iter().any(|end| name.ends_with(end));
+fn is_source_file(name: &str, is_at_the_top: bool) -> bool {
+    let ends_with_any = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    let is_build_file = || {
+        let is_list = name.starts_with("requirements") && name.ends_with(".txt");
+        is_list || BUILD_FILES.contains(&name) || ends_with_any(&BUILD_FILE_ENDS)
+    };
     !name.starts_with(['.', '#'])
         && !name.starts_with("LICENSE")
-        && !is_other
+        && !ends_with_any(&[".log", ".md", ".wasm"])
         && !SETTINGS.contains(&name)
+        && (!is_at_the_top || is_build_file())
+}
+
+/// The files that Cargo noted as inputs of the last build of a crate, those that it includes among them. The format is
+/// that of [dep-info files](https://doc.rust-lang.org/cargo/reference/build-cache.html#dep-info-files).
+fn cargo_inputs(folder: &Path) -> Vec<PathBuf> {
+    let Some(name) = cargo_manifest(folder).and_then(|manifest| {
+        Some(manifest.get("package")?.get("name")?.as_str()?.replace('-', "_"))
+    }) else {
+        return Vec::new();
+    };
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(|target| folder.join(target));
+    // A member of a workspace is built in the workspace's folder.
+    let targets = chosen.into_iter().chain(folder.ancestors().map(|root| root.join("target")));
+    let notes = targets.flat_map(|target| {
+        let built = target.join("wasm32-wasip2");
+        ["release", "debug"].map(|profile| built.join(profile).join(format!("{name}.d")))
+    });
+    let texts = notes.filter_map(|notes| fs::read_to_string(notes).ok());
+    texts.flat_map(|text| dep_info_inputs(&text)).collect()
+}
+
+/// The inputs that a dep-info file lists: `OUTPUT: INPUT …`, with a backslash before spaces in paths.
+fn dep_info_inputs(text: &str) -> Vec<PathBuf> {
+    let Some((_, inputs)) = text.lines().next().and_then(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let inputs = inputs.replace("\\ ", "\0");
+    inputs.split_whitespace().map(|input| PathBuf::from(input.replace('\0', " "))).collect()
+}
+
+fn cargo_manifest(folder: &Path) -> Option<toml::Table> {
+    fs::read_to_string(folder.join("Cargo.toml")).ok()?.parse().ok()
 }
 
 /// The folders of crates that the `Cargo.toml` of a folder has as dependencies by their paths.
 fn crates_named_by(folder: &Path) -> Vec<PathBuf> {
-    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok();
-    let manifest = manifest.and_then(|text| text.parse::<toml::Table>().ok());
+    let manifest = cargo_manifest(folder);
     let dependencies =
         manifest.as_ref().and_then(|manifest| manifest.get("dependencies")?.as_table());
     let paths = dependencies.into_iter().flatten();
@@ -136,6 +191,10 @@ mod tests {
         check("src/lib.rs", true);
         check("Cargo.toml", true);
         check("data/words.txt", true);
+        check("lib.py", true);
+        check("requirements.txt", true);
+        check("answers.json", false);
+        check("notes.txt", false);
         check("README.md", false);
         check("dev.log", false);
         check("plugin.toml", false);
@@ -154,6 +213,32 @@ mod tests {
         let tree = SourceTree::read(folder.path());
         assert_eq!(tree.newer_than(&folder.path().join("hello.wasm")), None);
         assert_eq!(tree.newer_than(&folder.path().join("none.wasm")), None);
+    }
+
+    #[test]
+    fn what_a_crate_includes_is_source_wherever_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = folder.path().join("plugin");
+        write(&plugin, "hello.wasm", 1_000);
+        write(&plugin, "src/lib.rs", 900);
+        write(&plugin, "my words.md", 2_000);
+        write(&plugin, "Cargo.toml", 900);
+        fs::write(plugin.join("Cargo.toml"), "[package]\nname = \"my-hello\"\n").unwrap();
+        let written = SystemTime::UNIX_EPOCH + Duration::from_secs(900);
+        let manifest = fs::File::options().write(true).open(plugin.join("Cargo.toml")).unwrap();
+        manifest.set_modified(written).unwrap();
+        let newer = || {
+            let tree = SourceTree::read(&plugin);
+            tree.newer_than(&plugin.join("hello.wasm")).map(Path::to_path_buf)
+        };
+        assert_eq!(newer(), None);
+        let words = plugin.join("my words.md");
+        let noted = words.to_str().unwrap().replace(' ', "\\ ");
+        // In the folder of its workspace.
+        let notes = folder.path().join("target/wasm32-wasip2/release/my_hello.d");
+        fs::create_dir_all(notes.parent().unwrap()).unwrap();
+        fs::write(notes, format!("/x/my_hello.wasm: /gone.rs {noted}\n")).unwrap();
+        assert_eq!(newer(), Some(words));
     }
 
     #[test]
