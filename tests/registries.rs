@@ -53,6 +53,7 @@ fn main() -> ExitCode {
         what_is_published_is_installed_and_runs,
         requests_go_along_and_are_asked_about,
         skills_go_along_and_are_what_they_were,
+        a_script_is_published_with_or_without_its_folder,
         what_another_program_pushed_is_installed,
         what_changed_in_the_registry_is_refused,
     );
@@ -197,6 +198,51 @@ fn skills_go_along_and_are_what_they_were(registry: &Registry) {
         assert!(stderr(&output).contains(problem), "{}", stderr(&output));
         assert!(!other.path(".tenon").exists());
     }
+}
+
+fn a_script_is_published_with_or_without_its_folder(registry: &Registry) {
+    let script = "tool(#{ name: \"greet\", description: \"Greets\" }, |arguments| \"Hello!\");\n";
+    let manifest = "plugin = { id = \"g\", version = \"1.2.3\" }\n\
+                    runtime = { kind = \"rhai\", path = \"lib/greet.rhai\" }\n\
+                    [capabilities]\nstate = [\"project\"]\n";
+    let project = Project::new("");
+    project.write("src/lib/greet.rhai", script);
+    project.write("src/plugin.toml", manifest);
+    let called = |project: &Project, tool: &str| {
+        let output = tenon(project, &["call", tool, "{}"]);
+        format!("{}{}", stdout(&output), stderr(&output))
+    };
+    let folder = registry.oci("acme/greet-folder:1.0");
+    let published = done(&project, &["publish", "src", &folder]);
+    assert_eq!(published["digest"], Digest::of(script).named());
+    let row = done(&project, &["install", &folder, "--yes"])[0].clone();
+    assert_eq!((&row["plugin"], &row["version"]), (&json!("g"), &json!("1.2.3")));
+    assert!(project.path(".tenon/plugins/g/lib/greet.rhai").exists());
+    assert_eq!(called(&project, "g__greet"), "Hello!\n");
+
+    // The artifact is one for other programs, too: a type of its own, and an empty configuration.
+    let digest = published["resolved"].as_str().unwrap().rsplit('@').next().unwrap();
+    let image: Value = serde_json::from_slice(&fs::read(registry.blob(digest)).unwrap()).unwrap();
+    assert_eq!(image["artifactType"], "application/vnd.tenon.script.v1");
+    assert_eq!(image["config"]["mediaType"], "application/vnd.oci.empty.v1+json");
+    assert_eq!(image["annotations"]["org.opencontainers.image.version"], "1.2.3");
+
+    // Alone it requests nothing, and its name is that of the repository.
+    let other = Project::new("");
+    let alone = registry.oci("acme/greet:1.0");
+    done(&project, &["publish", "src/lib/greet.rhai", &alone]);
+    done(&other, &["install", &alone]);
+    assert_eq!(called(&other, "greet__greet"), "Hello!\n");
+    // From the lock file alone.
+    let third = Project::new("");
+    third.write("tenon.lock", fs::read(other.path("tenon.lock")).unwrap());
+    done(&third, &["install"]);
+    assert_eq!(called(&third, "greet__greet"), "Hello!\n");
+
+    project.write("bad.rhai", "tool(");
+    let refused = tenon(&project, &["publish", "bad.rhai", &registry.oci("acme/bad:1.0")]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("bad.rhai:1:"), "{}", stderr(&refused));
 }
 
 /// As `wkg oci push` does: its configuration, one layer, and a version.

@@ -28,6 +28,7 @@ mod metrics;
 mod open;
 mod output;
 mod pins;
+mod plugin_code;
 mod progress;
 mod project_folder;
 mod source_problem;

@@ -11,17 +11,17 @@ use tenon_config::lock::{LockFile, LockedPlugin};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::SkillFiles;
 use tenon_host::types::text::one_line;
-use tenon_host::{HostEnvironment, Limits, PluginKind, check_script, speaks};
+use tenon_host::{HostEnvironment, speaks};
 
 use crate::authored::same;
 use crate::commands::approve;
-use crate::component::Component;
 use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
 use crate::hint::quoted;
 use crate::installed::{InstallFolder, ManifestSummary, PluginFiles, is_left_over};
 use crate::open::trust;
+use crate::plugin_code::PluginCode;
 use crate::{Common, open, output};
 
 /// Install a plugin, or everything in the lock file
@@ -33,8 +33,8 @@ use crate::{Common, open, output};
   tenon install oci://ghcr.io/acme/hello:1.0
   tenon install
 
-A source is a component, a script, a folder with a plugin.toml, or a component on the web or in a \
-registry. Nothing of it runs. It is copied with its skills to .tenon/plugins of the project, and `tenon.lock` records \
+A source is a component, a script, or a folder with a plugin.toml: on this machine, or as it was published to a \
+registry. Components and scripts may be on the web, too. Nothing of it runs. It is copied with its skills to .tenon/plugins of the project, and `tenon.lock` records \
 its source and digests: a plugin that does not match them is not loaded. What it requests must be \
 approved. Without a source, everything in the lock file is installed; with `--locked`, only what is in \
 it. SSL_CERT_FILE names a file with further certificate authorities to trust.")]
@@ -156,30 +156,15 @@ impl PreparedInstall {
     fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
         let FetchedPlugin { name, file, code, manifest, skills, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
-        let component = match code.starts_with(b"\0asm") {
-            true => Some(Component::read(&code).map_err(no)?),
-            false if file.extension().is_some_and(|kind| kind == "rhai") => None,
-            false => return Err(no("it is neither a component nor a script".into())),
-        };
-        if component.as_ref().is_some_and(|component| component.worlds.is_empty()) {
-            return Err(no(
-                "it is not a plugin: it exports no world of the package tenon:plugin".into()
-            ));
-        }
-        if let Some(contract) = component.as_ref().and_then(|component| component.contract.as_ref())
+        let read = PluginCode::read(&file, &code).map_err(no)?;
+        let (kind, component) = (read.kind(), read.component());
+        if let Some(contract) = component.and_then(|component| component.contract.as_ref())
             && !speaks(contract)
         {
             let ours = tenon_contract::version();
             return Err(no(format!("it is made for tenon:plugin@{contract}, and this is {ours}")));
         }
-        if component.is_none() {
-            check_script(&file, code.clone(), &Limits::default())
-                .map_err(|error| no(error.to_string()))?;
-        }
-        let own = |key: &str| {
-            let metadata = &component.as_ref()?.metadata;
-            metadata.get(key)?.as_str().map(str::to_string)
-        };
+        let own = |key: &str| component?.metadata.get(key)?.as_str().map(str::to_string);
         let version = own("version").filter(|version| semver::Version::parse(version).is_ok());
         let manifest = match manifest {
             Some(manifest) => match id {
@@ -195,20 +180,19 @@ impl PreparedInstall {
                         no(format!("\"{name}\" gives no valid id; name one with `--as`"))
                     })?,
                 };
-                let kind = if component.is_some() { "wasm" } else { "rhai" };
                 // Its own name may be none that every system has.
                 let path = format!("{id}.{kind}");
-                written(&id, version.as_deref(), own("description").as_deref(), kind, &path)
+                let kind = kind.to_string();
+                written(&id, version.as_deref(), own("description").as_deref(), &kind, &path)
             }
         };
         let about = ManifestSummary::read(&manifest).map_err(no)?;
         skills.skills(Path::new("")).map_err(|error| no(chain(&error)))?;
-        let kind = if component.is_some() { PluginKind::Wasm } else { PluginKind::Rhai };
         if about.kind != kind {
             return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
         }
         let requested = requested(&manifest);
-        let unrequested = component.iter().flat_map(|component| {
+        let unrequested = component.into_iter().flat_map(|component| {
             Need::all(&component.import_names(), &requested, &Default::default())
         });
         let unrequested = unrequested.filter(|need| need.requested.is_empty());

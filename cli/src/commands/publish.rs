@@ -1,6 +1,6 @@
 //! `tenon publish`
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,23 +8,24 @@ use tenon_config::chain;
 use tenon_config::files::Digest;
 use tenon_host::HostEnvironment;
 
-use crate::component::Component;
 use crate::error::Error;
-use crate::fetch::{FetchedPlugin, Fetcher, Reference, Source, folder};
+use crate::fetch::{FetchedPlugin, Fetcher, PublishedPlugin, Reference, Source, folder};
+use crate::plugin_code::PluginCode;
 use crate::{Common, output};
 
-/// Publish a component to a registry
+/// Publish a component, a script or a folder to a registry
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon publish target/wasm32-wasip2/release/hello.wasm oci://ghcr.io/acme/hello:1.0
   tenon publish notes oci://localhost:5000/acme/notes:1.0
+  tenon publish guard.rhai oci://ghcr.io/acme/guard:1.0
 
 A folder is published together with its plugin.toml and its skills. The credentials are those that `docker login` \
 writes to ~/.docker/config.json.")]
 pub(crate) struct Args {
-    /// The component, or a folder with a plugin.toml
-    #[arg(value_name = "FILE.wasm|FOLDER")]
-    component: PathBuf,
+    /// The component, the script, or a folder with a plugin.toml
+    #[arg(value_name = "FILE.wasm|FILE.rhai|FOLDER")]
+    plugin: PathBuf,
     /// The destination: oci://REGISTRY/REPOSITORY:TAG
     #[arg(value_name = "REFERENCE")]
     reference: String,
@@ -46,7 +47,7 @@ const ANNOTATIONS: [(&str, &str); 8] = [
 ];
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let Args { component: path, reference, insecure } = args;
+    let Args { plugin: path, reference, insecure } = args;
     let no = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
     let reference = match Source::parse(&reference, Path::new(""))? {
         Source::Registry(to) if to.digest.is_none() => to,
@@ -59,31 +60,32 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     };
     let host_environment = HostEnvironment::of_process();
     let fetcher = Fetcher::new(common, &host_environment, insecure);
-    let FetchedPlugin { code, manifest, skills, .. } = match path.is_dir() {
+    let FetchedPlugin { file, code, manifest, skills, .. } = match path.is_dir() {
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };
     skills.skills(&path).map_err(|error| no(chain(&error)))?;
-    let component = Component::read(&code).map_err(no)?;
-    if component.worlds.is_empty() {
-        return Err(no(
-            "it is not a plugin: it exports no world of the package tenon:plugin".into()
-        ));
-    }
-    let text = |key: &str| component.metadata.get(key).and_then(Value::as_str);
+    let read = PluginCode::read(&file, &code).map_err(no)?;
+    let metadata = match read.component() {
+        Some(component) => component.metadata.clone(),
+        None => manifest.as_deref().map(manifest_metadata).unwrap_or_default(),
+    };
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     let annotation = |(key, name): (&str, &str)| {
         Some((format!("org.opencontainers.image.{name}"), text(key)?.to_string()))
     };
     let annotations: BTreeMap<_, _> = ANNOTATIONS.into_iter().filter_map(annotation).collect();
     let digest = Digest::of(&code).named();
-    let config = json!({
-        "architecture": "wasm",
-        "os": "wasip2",
-        "layerDigests": [digest],
-        "component": { "exports": component.exports, "imports": component.import_names() },
+    let component = read.component().map(|component| {
+        json!({
+            "architecture": "wasm",
+            "os": "wasip2",
+            "layerDigests": [digest],
+            "component": { "exports": component.exports, "imports": component.import_names() },
+        })
     });
-    let config = serde_json::to_vec(&config).map_err(|error| Error::Host(error.to_string()))?;
-    let bound = fetcher.publish(&reference, code, config, annotations, manifest, &skills).await?;
+    let plugin = PublishedPlugin { code, component, annotations, manifest, skills };
+    let bound = fetcher.publish(&reference, plugin).await?;
     match common.json {
         true => output::json(&json!({
             "reference": reference.to_string(),
@@ -96,4 +98,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         ))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the manifest of a script says of it, under the keys that the metadata of components have.
+fn manifest_metadata(manifest: &str) -> Map<String, Value> {
+    let manifest: toml::Table = toml::from_str(manifest).unwrap_or_default();
+    let plugin = manifest.get("plugin");
+    let keys = [("name", "id"), ("description", "description"), ("version", "version")];
+    let text = |key: &str| Some(plugin?.get(key)?.as_str()?.into());
+    keys.into_iter().filter_map(|(key, own)| Some((key.to_string(), text(own)?))).collect()
 }

@@ -1,7 +1,7 @@
 //! References, challenges and manifests of any text.
 
 use super::reference::Reference;
-use super::registry::{ImageManifest, parameters};
+use super::registry::{CodeLayer, ImageManifest, parameters};
 
 /// Any text: on the first line a reference, on the second a challenge, and then a manifest. A reference and a
 /// manifest are the same when they are written and read again, and a reference leads to no other host
@@ -35,7 +35,7 @@ pub fn oci_manifest(data: &[u8]) {
         let again: ImageManifest = serde_json::from_str(&written).expect("it can be read again");
         assert_eq!(serde_json::to_string(&again).expect("it was written"), written);
         // What is fetched is what the one layer says: the digest becomes part of a URL and of a file's name.
-        if let Ok((digest, size)) = manifest.component() {
+        if let Ok(CodeLayer { digest, size, .. }) = manifest.code() {
             let tree: serde_json::Value = serde_json::from_str(&written).expect("it is JSON");
             let layers = tree["layers"].as_array().expect("there are layers");
             assert_eq!(layers.len(), 1);

@@ -9,6 +9,7 @@ mod registry;
 mod web;
 
 use hyper::header::HeaderMap;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use tenon_config::chain;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::SkillFiles;
-use tenon_host::HostEnvironment;
+use tenon_host::{HostEnvironment, PluginKind};
 use url::Url;
 
 pub(crate) use reference::Reference;
@@ -38,8 +39,20 @@ pub(crate) enum Source {
     Path(PathBuf),
     /// A component or a script on the web.
     Web(Url),
-    /// A component in a registry.
+    /// A component or a script in a registry.
     Registry(Reference),
+}
+
+/// What is put into a registry.
+pub(crate) struct PublishedPlugin {
+    pub(crate) code: Vec<u8>,
+    /// What clients of registries are told of a component; nothing for a script.
+    pub(crate) component: Option<Value>,
+    /// What the plugin says of itself, by the names of the OCI Image Specification.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// Its `plugin.toml`, where it has one.
+    pub(crate) manifest: Option<String>,
+    pub(crate) skills: SkillFiles,
 }
 
 /// What a source has.
@@ -142,14 +155,15 @@ impl<'a> Fetcher<'a> {
             Source::Registry(reference) => {
                 let mut repository =
                     Repository::new(&self.web, reference, self.host_environment, "pull");
-                let (digest, mut manifest, code) = repository.component(&self.blobs).await?;
+                let (digest, mut manifest, code) = repository.code(&self.blobs).await?;
+                let kind = manifest.code().map_or(PluginKind::Wasm, |layer| layer.kind);
                 let skills = repository.skills(&self.blobs, &manifest).await?;
                 FetchedPlugin {
                     code,
                     skills,
                     manifest: manifest.annotations.remove(PLUGIN),
                     resolved: Some(reference.bound(digest).to_string()),
-                    ..FetchedPlugin::of(&format!("{}.wasm", reference.name()))
+                    ..FetchedPlugin::of(&format!("{}.{kind}", reference.name()))
                 }
             }
         };
@@ -159,20 +173,15 @@ impl<'a> Fetcher<'a> {
         Ok(fetched)
     }
 
-    /// Puts a component into a registry, and gives the reference that means it and no other.
+    /// Puts a plugin into a registry, and gives the reference that means it and no other.
     pub(crate) async fn publish(
         &self,
         reference: &Reference,
-        component: Vec<u8>,
-        config: Vec<u8>,
-        mut annotations: BTreeMap<String, String>,
-        manifest: Option<String>,
-        skills: &SkillFiles,
+        plugin: PublishedPlugin,
     ) -> Result<Reference, Error> {
-        annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
         let mut repository =
             Repository::new(&self.web, reference, self.host_environment, "pull,push");
-        let digest = repository.publish(component, config, annotations, skills).await?;
+        let digest = repository.publish(plugin).await?;
         Ok(reference.bound(digest))
     }
 }

@@ -1,5 +1,5 @@
 //! Registries, in the words of the OCI Distribution Specification 1.1: a component is the one layer
-//! of a manifest, as `wkg` and others push it. Each file of its skills is a further layer, with its path as
+//! of a manifest, as `wkg` and others push it. A script is the one layer of an artifact of a type of its own. Each file of its skills is a further layer, with its path as
 //! its title, as `oras` pushes files.
 //!
 //! A registry is believed nothing: manifests and layers are what their digests say, or they are
@@ -13,14 +13,16 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_config::loopback::is_loopback;
 use tenon_config::skills::{self, MAX_FILE_BYTES, SkillFiles};
-use tenon_host::HostEnvironment;
+use tenon_host::{HostEnvironment, PluginKind};
 use url::Url;
 
+use super::PublishedPlugin;
 use super::blobs::Blobs;
 use super::reference::Reference;
 use super::web::{Answer, Web, shown};
@@ -32,6 +34,12 @@ pub(super) const PLUGIN: &str = "tenon.plugin.toml";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const LAYER: &str = "application/wasm";
+
+/// The type of a layer with a script, and of the artifact that it is the code of, which has an empty configuration, as the
+/// OCI Image Specification 1.1 wants.
+const SCRIPT_LAYER: &str = "application/vnd.tenon.script.v1+rhai";
+const SCRIPT: &str = "application/vnd.tenon.script.v1";
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 const SKILL_LAYER: &str = "application/vnd.tenon.skill.file.v1";
 
 /// The annotation with the path of a file that a layer is, in the words of the OCI Image Specification.
@@ -49,6 +57,8 @@ pub(super) struct ImageManifest {
     schema_version: u32,
     #[serde(default)]
     media_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<String>,
     config: Option<Descriptor>,
     #[serde(default)]
     pub(super) layers: Vec<Descriptor>,
@@ -67,7 +77,15 @@ pub(super) struct Descriptor {
     annotations: BTreeMap<String, String>,
 }
 
-/// A file of a component's skills, as a manifest has it.
+/// The code of a plugin, as a manifest has it.
+pub(super) struct CodeLayer {
+    pub(super) kind: PluginKind,
+    pub(super) digest: Digest,
+    /// How many bytes it says that it has.
+    pub(super) size: u64,
+}
+
+/// A file of a plugin's skills, as a manifest has it.
 pub(super) struct SkillLayer {
     /// Its path below `skills`.
     pub(super) path: String,
@@ -76,7 +94,7 @@ pub(super) struct SkillLayer {
 }
 
 impl ImageManifest {
-    /// The files of the component's skills.
+    /// The files of the plugin's skills.
     pub(super) fn skills(&self) -> Result<Vec<SkillLayer>, String> {
         let layers = self.layers.iter().filter(|layer| layer.media_type == SKILL_LAYER);
         let skills = layers.map(|layer| {
@@ -93,21 +111,25 @@ impl ImageManifest {
         skills.collect()
     }
 
-    /// The digest of the component and how many bytes it says that it has.
-    pub(super) fn component(&self) -> Result<(Digest, u64), String> {
+    /// The component or script.
+    pub(super) fn code(&self) -> Result<CodeLayer, String> {
         let layers = self.layers.iter().filter(|layer| layer.media_type != SKILL_LAYER);
         let layers: Vec<&Descriptor> = layers.collect();
         let [layer] = &layers[..] else {
             return Err(match layers.len() {
                 0 => "it has no layer: is it an index of several images?".to_string(),
-                many => format!("it has {many} layers, and a component is one"),
+                many => format!("it has {many} layers, and a component or script is one"),
             });
         };
-        if !layer.media_type.starts_with("application/") || !layer.media_type.contains("wasm") {
-            return Err(format!("its layer is `{}`, and no component", layer.media_type));
-        }
+        let kind = match &*layer.media_type {
+            SCRIPT_LAYER => PluginKind::Rhai,
+            other if other.starts_with("application/") && other.contains("wasm") => {
+                PluginKind::Wasm
+            }
+            other => return Err(format!("its layer is `{other}`, and no component or script")),
+        };
         let digest = layer.digest.parse().map_err(|error| format!("its layer: {error}"))?;
-        Ok((digest, layer.size))
+        Ok(CodeLayer { kind, digest, size: layer.size })
     }
 }
 
@@ -134,14 +156,15 @@ impl<'a> Repository<'a> {
         Self { web, reference, scope, credentials, authorization: None }
     }
 
-    /// The component that the reference means, and the digest of its manifest. What is in the cache
+    /// The code that the reference means, and its manifest with the digest of that. What is in the cache
     /// is not asked for again.
-    pub(super) async fn component(
+    pub(super) async fn code(
         &mut self,
         blobs: &Blobs,
     ) -> Result<(Digest, ImageManifest, Vec<u8>), FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
-        let (of_layer, size) = manifest.component().map_err(|problem| self.problem(&problem))?;
+        let layer = manifest.code().map_err(|problem| self.problem(&problem))?;
+        let CodeLayer { digest: of_layer, size, .. } = layer;
         if size > MAX_COMPONENT_BYTES {
             let what = self.reference.to_string();
             return Err(FetchError::TooLarge { what, most: MAX_COMPONENT_BYTES });
@@ -151,7 +174,7 @@ impl<'a> Repository<'a> {
         Ok((digest, manifest, bytes))
     }
 
-    /// The files of the component's skills.
+    /// The files of the plugin's skills.
     pub(super) async fn skills(
         &mut self,
         blobs: &Blobs,
@@ -211,24 +234,26 @@ impl<'a> Repository<'a> {
         Ok((Digest::of(&bytes), manifest))
     }
 
-    /// Puts a component and its skills there, with a manifest around them. Gives the manifest's digest.
-    pub(super) async fn publish(
-        &mut self,
-        component: Vec<u8>,
-        config: Vec<u8>,
-        annotations: BTreeMap<String, String>,
-        skills: &SkillFiles,
-    ) -> Result<Digest, FetchError> {
-        let mut layers = vec![self.put_blob(LAYER, component).await?];
+    /// Puts a plugin's code and its skills there, with a manifest around them. Gives the manifest's digest.
+    pub(super) async fn publish(&mut self, plugin: PublishedPlugin) -> Result<Digest, FetchError> {
+        let PublishedPlugin { code, component, mut annotations, manifest, skills } = plugin;
+        annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
+        let (layer, artifact_type, config_type) = match component {
+            Some(_) => (LAYER, None, CONFIG),
+            None => (SCRIPT_LAYER, Some(SCRIPT.to_string()), EMPTY),
+        };
+        let config = component.unwrap_or_else(|| Value::Object(Map::new())).to_string();
+        let mut layers = vec![self.put_blob(layer, code).await?];
         for (path, content) in skills.iter() {
             let mut layer = self.put_blob(SKILL_LAYER, content.to_vec()).await?;
             layer.annotations.insert(TITLE.into(), format!("{}/{path}", skills::FOLDER));
             layers.push(layer);
         }
-        let config = self.put_blob(CONFIG, config).await?;
+        let config = self.put_blob(config_type, config.into_bytes()).await?;
         let manifest = ImageManifest {
             schema_version: 2,
             media_type: Some(MANIFEST.into()),
+            artifact_type,
             config: Some(config),
             layers,
             annotations,
