@@ -94,6 +94,7 @@ impl TestHost {
             home: Some(self.fixture.beside("home")),
             cache: Some(cache.map_or_else(|| self.fixture.beside("cache"), Path::to_path_buf)),
             state: None,
+            data: None,
             configuration: None,
             servers: None,
         };

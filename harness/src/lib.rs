@@ -504,6 +504,7 @@ impl Harness {
         HostEnvironment {
             environment: self.environment.clone(),
             home: Some(folder.join("home")),
+            data: Some(folder.join("data")),
             cache: Some(cache),
             state: Some(kept.join("state")),
             ..HostEnvironment::default()

@@ -6,15 +6,15 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenon_host::services::GrantAll;
-use tenon_host::{Event, Step};
+use tenon_host::{Event, HostEnvironment, Step};
 
 use crate::guests;
-use crate::support::{Project, Running, call, text};
+use crate::support::{Project, Running, call, host_environment, text};
 
 const EDITIONS: [&str; 3] = ["std", "0.2", "0.3"];
 
@@ -556,4 +556,63 @@ async fn no_operation_changes_what_no_glob_covers() {
     check(&platform, "read", "BASE/pub/tenon.toml", "", "ok kept").await;
     check(&platform, "read", "BASE/pub/.git/config", "", "ok kept").await;
     check(&platform, "write", "BASE/pub/plain/new.toml", "", "ok").await;
+}
+
+#[tokio::test]
+async fn each_plugin_has_a_folder_for_its_data() {
+    let project =
+        Project::new("plugins.folders = [\"own\"]\nsettings.where.book = \"${data}/book\"");
+    let data = base(&project).join("data");
+    let component = fs::read(guests::ESCAPE).unwrap();
+    let plugin = |id: &str, grant: &str| {
+        let manifest = format!(
+            "plugin.id = \"{id}\"\nruntime = {{ kind = \"wasm\", path = \"e.wasm\" }}\n\
+             [capabilities]\nfilesystem = [\"{grant}\"]"
+        );
+        project.write(&format!("own/{id}/plugin.toml"), manifest);
+        project.write(&format!("own/{id}/e.wasm"), &component);
+    };
+    plugin("one", "readwrite:${data}/**");
+    plugin("two", "readwrite:${data}/**");
+    // A glob over all of it is one over the plugin's own.
+    plugin("greedy", &format!("readwrite:{}/**", data.display()));
+    let script = "tool(#{ name: \"is\", description: \"Says where\" }, |arguments| \
+                  `${config(\"book\")} ${config(\"home\")}`);";
+    project.write("own/where/w.rhai", script);
+    let manifest = "plugin.id = \"where\"\nruntime = { kind = \"rhai\", path = \"w.rhai\" }\n\
+                    [settings]\nhome = \"~/notes\"";
+    project.write("own/where/plugin.toml", manifest);
+    let host_environment = HostEnvironment {
+        data: Some(data.clone()),
+        home: Some("/no/such/home".into()),
+        ..host_environment()
+    };
+    let builder = project.builder().approver(GrantAll).host_environment(host_environment);
+    let platform = Running::new(builder.build().await.expect("the platform is built"), project);
+
+    // Where it is follows from the project and the plugin.
+    let projects = fs::read_dir(data.join("projects")).unwrap().map(|entry| entry.unwrap().path());
+    let folder = projects.last().expect("the project has one");
+    let own = |id: &str, name: &str| folder.join(id).join(name).display().to_string();
+    let mode = fs::metadata(folder.join("one")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700);
+    assert!(!folder.join("where").exists(), "it is not granted its folder");
+    let is = text(&platform, "where__is", json!({})).await;
+    assert_eq!(is, format!("{} /no/such/home/notes", own("where", "book")));
+
+    let attempt = async |plugin: &str, deed: &str, path: &str, other: &str| {
+        let arguments = json!({ "edition": "std", "deed": deed, "path": path, "other": other });
+        text(&platform, &format!("{plugin}__attempt"), arguments).await
+    };
+    for id in ["one", "two"] {
+        assert_eq!(attempt(id, "write", &own(id, "x"), "").await, "ok");
+        assert_eq!(attempt(id, "read", &own(id, "x"), "").await, "ok written");
+    }
+    for (id, path) in [("one", own("two", "x")), ("greedy", own("one", "x"))] {
+        let said = attempt(id, "read", &path, "").await;
+        assert!(is_denied(&said) || said == "NotFound", "{id} {path}: {said}");
+        let said = attempt(id, "write", &path, "").await;
+        assert!(is_denied(&said) || said == "NotFound", "{id} {path}: {said}");
+    }
+    assert_eq!(fs::read_to_string(own("two", "x")).unwrap(), "written");
 }

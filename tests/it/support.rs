@@ -174,6 +174,7 @@ pub(crate) fn host_environment() -> HostEnvironment {
     HostEnvironment {
         cache: Some(CACHE.clone()),
         state: None,
+        data: None,
         configuration: None,
         servers: None,
         ..HostEnvironment::of_process()

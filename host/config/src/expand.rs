@@ -176,12 +176,43 @@ fn expand(
 
 /// Expands a path: its variables, and `~` at its beginning.
 pub fn path(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
-    path_with(text, host_environment, str::to_string)
+    let word = |word: &str| variable(word, host_environment);
+    path_with(text, host_environment, word, str::to_string)
 }
 
-/// Expands a glob over paths. What is put into it is no glob: a wildcard there is a character.
-pub fn glob(text: &str, host_environment: &HostEnvironment) -> Result<String, ExpandError> {
-    path_with(text, host_environment, escaped)
+/// Expands a glob over the paths of a plugin, which may have a folder for its data. What is put into it is no glob: a
+/// wildcard there is a character.
+pub fn glob(
+    text: &str,
+    host_environment: &HostEnvironment,
+    data_folder: Option<&Path>,
+) -> Result<String, ExpandError> {
+    let word = |word: &str| match word {
+        DATA => data_path(data_folder).map(str::to_string),
+        _ => variable(word, host_environment),
+    };
+    path_with(text, host_environment, word, escaped)
+}
+
+/// Expands `~` or `${data}` at the beginning of a plugin's setting, where a path begins with them. Nothing else is
+/// expanded: variables of the environment are not for plugins.
+pub fn setting(
+    text: &str,
+    host_environment: &HostEnvironment,
+    data_folder: Option<&Path>,
+) -> Result<String, ExpandError> {
+    let is_path = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    match text.strip_prefix("${data}").filter(|rest| is_path(rest)) {
+        Some(rest) => Ok(format!("{}{rest}", data_path(data_folder)?)),
+        None => with_home(text, text.to_string(), host_environment.home.as_deref(), str::to_string),
+    }
+}
+
+/// The word for a plugin's folder for its data.
+const DATA: &str = "data";
+
+fn data_path(folder: Option<&Path>) -> Result<&str, ExpandError> {
+    folder.and_then(Path::to_str).ok_or_else(|| ExpandError::NoFolder(DATA.into()))
 }
 
 /// The characters that stand in a glob behind a `\` if they mean themselves.
@@ -202,9 +233,10 @@ pub fn escaped(text: &str) -> String {
 fn path_with(
     text: &str,
     host_environment: &HostEnvironment,
+    word: impl Fn(&str) -> Result<String, ExpandError>,
     put: impl Fn(&str) -> String,
 ) -> Result<String, ExpandError> {
-    let expanded = expand(text, |word| variable(word, host_environment), &put)?;
+    let expanded = expand(text, word, &put)?;
     with_home(text, expanded, host_environment.home.as_deref(), put)
 }
 

@@ -19,6 +19,8 @@ pub struct HostEnvironment {
     /// `Builder::state`. Without that, nothing is kept there but the key by which the host
     /// tells the compiled components that it wrote itself.
     pub state: Option<PathBuf>,
+    /// Where the folders of plugins for their own data are: `${data}`. Without it no plugin has one.
+    pub data: Option<PathBuf>,
     /// Where the user's own configuration is.
     pub configuration: Option<PathBuf>,
     /// The file with the user's MCP servers for all programs, which need not be there.
@@ -28,12 +30,13 @@ pub struct HostEnvironment {
 impl fmt::Debug for HostEnvironment {
     /// Shows the names of variables, and not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { environment, home, cache, state, configuration, servers } = self;
-        f.debug_struct("Surroundings")
+        let Self { environment, home, cache, state, data, configuration, servers } = self;
+        f.debug_struct("HostEnvironment")
             .field("environment", &environment.keys())
             .field("home", home)
             .field("cache", cache)
             .field("state", state)
+            .field("data", data)
             .field("configuration", configuration)
             .field("servers", servers)
             .finish()
@@ -41,6 +44,17 @@ impl fmt::Debug for HostEnvironment {
 }
 
 impl HostEnvironment {
+    /// Nothing: no variable, and no folder.
+    pub const EMPTY: Self = Self {
+        environment: BTreeMap::new(),
+        home: None,
+        cache: None,
+        state: None,
+        data: None,
+        configuration: None,
+        servers: None,
+    };
+
     /// The environment of this process, with folders after the XDG Base Directory Specification
     /// 0.8, or the system's own customs on macOS and Windows.
     pub fn of_process() -> Self {
@@ -56,22 +70,27 @@ impl HostEnvironment {
         };
         let home = folder("HOME").or_else(|| folder("USERPROFILE"));
         let below_home = |path: &str| home.as_deref().map(|home: &Path| home.join(path));
-        let (cache, configuration, state) = if cfg!(target_os = "macos") {
+        let (cache, configuration, state, data) = if cfg!(target_os = "macos") {
             let support = below_home("Library/Application Support");
-            (below_home("Library/Caches"), support.clone(), support)
+            (below_home("Library/Caches"), support.clone(), support.clone(), support)
         } else if cfg!(windows) {
-            (folder("LOCALAPPDATA"), folder("APPDATA"), folder("LOCALAPPDATA"))
+            let local = folder("LOCALAPPDATA");
+            (local.clone(), folder("APPDATA"), local.clone(), local)
         } else {
-            (below_home(".cache"), below_home(".config"), below_home(".local/state"))
+            let (cache, configuration) = (below_home(".cache"), below_home(".config"));
+            (cache, configuration, below_home(".local/state"), below_home(".local/share"))
         };
         let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
         let state = folder("XDG_STATE_HOME").or(state).map(|path| path.join("tenon"));
+        // Where the host's own folders are in the same place, which are not for plugins, it has another name.
+        let name = if cfg!(any(windows, target_os = "macos")) { "tenon-data" } else { "tenon" };
+        let data = folder("XDG_DATA_HOME").or(data).map(|path| path.join(name));
         // In the same place on every system, as for the other programs.
         let servers = folder("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
         let servers = servers.map(|path| path.join("mcp/servers.json"));
         let configuration =
             folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
-        Self { environment, home, cache, state, configuration, servers }
+        Self { environment, home, cache, state, data, configuration, servers }
     }
 
     /// A variable of the environment, if it is set and text.
@@ -87,10 +106,14 @@ mod tests {
     #[test]
     #[cfg(all(unix, not(target_os = "macos")))]
     fn xdg_folders_go_before_those_below_home_unless_they_are_relative() {
-        let of = |pairs: &[(&str, &str)]| {
+        let all = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| (name.into(), value.into()));
-            HostEnvironment::from_environment(pairs.collect()).cache
+            HostEnvironment::from_environment(pairs.collect())
         };
+        let of = |pairs: &[(&str, &str)]| all(pairs).cache;
+        let data = |pairs: &[(&str, &str)]| all(pairs).data;
+        assert_eq!(data(&[("HOME", "/h")]), Some("/h/.local/share/tenon".into()));
+        assert_eq!(data(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")]), Some("/d/tenon".into()));
         assert_eq!(of(&[("HOME", "/h")]), Some("/h/.cache/tenon".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]), Some("/c/tenon".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "c")]), Some("/h/.cache/tenon".into()));

@@ -32,6 +32,7 @@ pub mod lock;
 pub mod logged;
 pub mod loopback;
 pub mod manifest;
+pub mod path_context;
 pub mod pins;
 pub mod policy;
 pub mod schema;

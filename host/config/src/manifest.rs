@@ -15,8 +15,8 @@ use crate::config::{CallContextTable, InstanceMode};
 use crate::entry::{self, McpEntry};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::GrantSet;
-use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
+use crate::path_context::PathContext;
 use crate::toml_parse::{line_of, parse};
 use crate::tool_hooks::{self, ToolHook};
 
@@ -235,9 +235,8 @@ impl Manifest {
     pub fn requests(
         &self,
         text: &ManifestText,
-        host_environment: &HostEnvironment,
+        context: &PathContext<'_>,
     ) -> Result<GrantSet, ManifestError> {
-        let folder = text.path.parent().unwrap_or(Path::new("."));
         let mut requests = GrantSet::default();
         for (capability, values) in &self.capabilities {
             let name = capability.get_ref();
@@ -248,7 +247,7 @@ impl Manifest {
             note(&mut requests, name)
                 .map_err(|problem| invalid(capability.span().start, problem))?;
             for value in values {
-                request(&mut requests, name, value.get_ref(), host_environment, folder)
+                request(&mut requests, name, value.get_ref(), context)
                     .map_err(|problem| invalid(value.span().start, problem))?;
             }
         }
@@ -310,14 +309,13 @@ impl Manifest {
 /// Says what is no request.
 pub fn requests_of(
     capabilities: &BTreeMap<String, Vec<String>>,
-    host_environment: &HostEnvironment,
-    folder: &Path,
+    context: &PathContext<'_>,
 ) -> Result<GrantSet, String> {
     let mut requests = GrantSet::default();
     for (name, values) in capabilities {
         note(&mut requests, name)?;
         for value in values {
-            request(&mut requests, name, value, host_environment, folder)?;
+            request(&mut requests, name, value, context)?;
         }
     }
     Ok(requests)
@@ -338,13 +336,12 @@ fn request(
     requests: &mut GrantSet,
     capability: &str,
     value: &str,
-    host_environment: &HostEnvironment,
-    folder: &Path,
+    context: &PathContext<'_>,
 ) -> Result<(), String> {
     if requests.len() == MAX_REQUESTS {
         return Err(format!("it requests more than {MAX_REQUESTS} values"));
     }
-    requests.add(capability, value, host_environment, folder).map_err(|error| error.to_string())
+    requests.add(capability, value, context).map_err(|error| error.to_string())
 }
 
 /// The id in a file that is no manifest, as far as it can be read: what is wrong with it is told of
@@ -408,7 +405,8 @@ mod tests {
             );
             let manifest = Manifest::parse(&text).unwrap();
             let text = ManifestText { path: "/p/plugin.toml".into(), text };
-            let error = manifest.requests(&text, &HostEnvironment::default()).err();
+            let paths = PathContext::in_folder(Path::new("/p"));
+            let error = manifest.requests(&text, &paths).err();
             assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
         };
         let values = |many: usize| vec!["\"x\""; many].join(",");

@@ -216,7 +216,7 @@ mod tests {
     use crate::runtime::wasm::link_older;
     use std::path::Path;
     use tenon_config::grant::{CAPABILITIES, GrantSet, NETWORK, ValueKind};
-    use tenon_config::host_environment::HostEnvironment;
+    use tenon_config::path_context::PathContext;
 
     #[test]
     fn an_import_is_found_by_its_package_or_interface_in_any_version() {
@@ -258,7 +258,7 @@ mod tests {
                 Eligibility::OnRequest { values: ValueKind::Among(names), .. } => names[0],
                 _ => "x",
             };
-            all.add(capability.name, value, &HostEnvironment::default(), Path::new("/")).unwrap();
+            all.add(capability.name, value, &PathContext::in_folder(Path::new("/"))).unwrap();
         }
         Grants::new(all.clone(), all)
     }
@@ -281,7 +281,7 @@ mod tests {
     fn origin() -> Grants {
         let mut origin = GrantSet::default();
         let here = Path::new("/");
-        origin.add(NETWORK, "https://x/*", &HostEnvironment::default(), here).unwrap();
+        origin.add(NETWORK, "https://x/*", &PathContext::in_folder(here)).unwrap();
         Grants::new(origin.clone(), origin)
     }
 

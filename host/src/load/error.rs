@@ -16,6 +16,14 @@ pub(crate) enum LoadError {
     /// Its file cannot be read.
     #[error("{} cannot be read", .0.display())]
     Read(PathBuf, #[source] io::Error),
+    /// The folder for its own data, which it is granted, cannot be made.
+    #[error("the folder for its data, {}, cannot be made", .path.display())]
+    DataFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// Its file was written to after it was approved.
     #[error("{} has changed since it was approved", .0.display())]
     Changed(PathBuf),
@@ -87,6 +95,7 @@ impl LoadError {
             Self::Changed(_) | Self::NotAsLocked { .. } | Self::NotAsTrusted(_) => true,
             Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
             Self::Read(..)
+            | Self::DataFolder { .. }
             | Self::NoSecret(_)
             | Self::NotComponent { .. }
             | Self::TooLarge { .. }
@@ -101,6 +110,9 @@ impl LoadError {
         match self {
             Self::Read(..) => {
                 Some("check the path; `tenon build` makes what was not built yet".into())
+            }
+            Self::DataFolder { .. } => {
+                Some("make it writable for this user, or name another with XDG_DATA_HOME".into())
             }
             Self::Changed(_) => Some("approve it again".into()),
             Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),

@@ -24,6 +24,7 @@ use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
 use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::lock::LockEntry;
+use tenon_config::path_context::PathContext;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
 use wasmtime::component::{Component, Linker};
 
@@ -239,7 +240,7 @@ impl Loader {
         let digest = Digest::of(&wasm);
         unchanged(path, &candidate, digest)?;
         let preparation = prepared.preparation(&candidate, &candidate.settings, &self.news);
-        let setting = self.instance_config(&candidate, &prepared, &preparation, STARTUP_TIMEOUT);
+        let setting = self.instance_config(&candidate, &prepared, &preparation, STARTUP_TIMEOUT)?;
         let (plugin, imports) =
             self.component(path, &wasm, &digest, mode, &candidate.grants, setting)?;
         let fingerprint = candidate.fingerprint_with(Some(digest));
@@ -305,13 +306,13 @@ impl Loader {
                 let child = ChildSpec { trusted: candidate.programs.clone(), ..child };
                 preparation.child = Some(Arc::new(child));
                 preparation.server = Some(supervisor.clone());
-                let setting = self.instance_config(&candidate, &prepared, &preparation, startup);
+                let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.bridge(setting)?, supervisor)
             }
             ServerLocation::Remote(_) => {
                 let supervisor = supervisor("http");
                 preparation.server = Some(supervisor.clone());
-                let setting = self.instance_config(&candidate, &prepared, &preparation, startup);
+                let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.remote_bridge(&candidate.grants, setting)?, supervisor)
             }
         };
@@ -390,17 +391,27 @@ impl Loader {
         prepared: &PreparedPlugin,
         preparation: &Preparation<'_>,
         startup: Duration,
-    ) -> InstanceConfig {
+    ) -> Result<InstanceConfig, LoadError> {
         let deciding = self.deciding.load();
-        let rules = FileRules::of(&candidate.grants, &self.host_environment, &deciding);
-        InstanceConfig {
+        let rules = FileRules::of(
+            &candidate.grants,
+            candidate.data_folder.as_deref(),
+            &self.host_environment,
+            &deciding,
+        );
+        if let Some(folder) = candidate.data_folder.as_deref().filter(|_| rules.uses_data_folder())
+        {
+            files::make_private(folder)
+                .map_err(|source| LoadError::DataFolder { path: folder.into(), source })?;
+        }
+        Ok(InstanceConfig {
             context: prepared.context.clone(),
             limits: candidate.limits.clone(),
             startup,
             files: Arc::new(FileGrants::new(rules)),
             environment: prepared.environment.clone(),
             capabilities: PluginCapabilities::prepare(preparation),
-        }
+        })
     }
 
     fn loaded(
@@ -603,7 +614,7 @@ pub(crate) fn remote_grants(remote: &Remote) -> Result<Grants, LoadError> {
     let mut grants = GrantSet::default();
     let value = format!("{}/*", remote.url.origin().ascii_serialization());
     let here = Path::new("/");
-    grants.add(NETWORK, &value, &HostEnvironment::default(), here).map_err(|problem| {
+    grants.add(NETWORK, &value, &PathContext::in_folder(here)).map_err(|problem| {
         LoadError::NotComponent { path: value.into(), problem: problem.to_string() }
     })?;
     Ok(Grants::new(grants.clone(), grants))

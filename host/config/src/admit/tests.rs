@@ -1,7 +1,6 @@
 use super::*;
 use crate::config::Config;
 use crate::discover::{Sources, discover};
-use crate::host_environment::HostEnvironment;
 use crate::manifest::RegistrationPermissions;
 use crate::policy::Profile;
 use crate::skills::SkillFiles;
@@ -305,7 +304,10 @@ fn only_what_hosts_can_lend_on_request_can_be_requested() {
     let check = |name: &str, is_known: bool| {
         let mut candidate = component("");
         let here = Path::new("/");
-        candidate.requests.add(name, "X", &HostEnvironment::default(), here).unwrap();
+        candidate
+            .requests
+            .add(name, "X", &crate::path_context::PathContext::in_folder(here))
+            .unwrap();
         let refusal = why(&candidate, &Rules::default()).expect("nobody has approved it");
         assert_eq!(matches!(refusal, Refusal::NotApproved { .. }), is_known, "{refusal}");
         let unknown = Refusal::Unknown { name: name.into() };

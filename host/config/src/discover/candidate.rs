@@ -20,6 +20,7 @@ use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::lock::LockEntry;
 use crate::manifest::RegistrationPermissions;
+use crate::path_context::PathContext;
 use crate::pins::{PinMode, PinnedServer};
 use crate::secret::{Redactor, Secret, SecretValues};
 use crate::skills::{Skill, Skills};
@@ -83,6 +84,8 @@ pub struct Candidate {
     pub context: CallContextSettings,
     /// Its configuration, as the plugin reads it.
     pub settings: Map<String, Value>,
+    /// Its folder for data of its own, which need not be there: `${data}` in its manifest and settings.
+    pub data_folder: Option<PathBuf>,
     /// What settings it takes, as a JSON Schema of their object, where it says so.
     pub settings_schema: Option<Map<String, Value>>,
     /// What its user set for a plugin of its id, where a project brings it.
@@ -447,12 +450,14 @@ impl Candidate {
         values: &[(String, String)],
         host_environment: &HostEnvironment,
     ) -> Result<BTreeMap<String, Vec<String>>, String> {
-        let folder = self.named_in.parent().unwrap_or(Path::new("."));
+        let context = PathContext {
+            host_environment,
+            folder: self.named_in.parent().unwrap_or(Path::new(".")),
+            data_folder: self.data_folder.as_deref(),
+        };
         let mut grants = GrantSet::default();
         for (capability, value) in values {
-            grants
-                .add(capability, value, host_environment, folder)
-                .map_err(|error| error.to_string())?;
+            grants.add(capability, value, &context).map_err(|error| error.to_string())?;
         }
         let grants = grants.texts();
         let all = |(name, of): (&String, &Vec<String>)| -> Vec<(String, String)> {
@@ -527,6 +532,8 @@ impl Candidate {
             context,
             settings,
             settings_schema,
+            // It follows from its id and where it was found.
+            data_folder: _,
             // They are in what comes before.
             users_settings: _,
             secrets: _,

@@ -28,6 +28,7 @@ use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::lock::{LockEntry, LockIndex};
 use crate::manifest::{self, Manifest, PluginRuntime};
+use crate::path_context::{self, PathContext};
 use crate::secret::SecretValues;
 use crate::skills::{SkillFiles, Skills};
 
@@ -120,6 +121,23 @@ impl CandidateReader<'_> {
         }
     }
 
+    /// What the paths of a plugin are expanded with.
+    fn path_context<'b>(
+        &'b self,
+        folder: &'b Path,
+        data_folder: Option<&'b Path>,
+    ) -> PathContext<'b> {
+        PathContext { host_environment: self.host_environment(), folder, data_folder }
+    }
+
+    /// The folder for the data of a plugin that is found here.
+    fn data_folder(&self, id: &str) -> Option<PathBuf> {
+        let workspace = self.sources.workspace.as_deref();
+        let project = || workspace.unwrap_or_else(|| self.config().folder());
+        let project = self.root.origin.is_of_project().then(project);
+        path_context::data_folder(self.host_environment(), id, project)
+    }
+
     /// A path of the configuration, which begins in its folder.
     fn path(&self, text: &str) -> Result<PathBuf, ExpandError> {
         Ok(files::in_folder(self.config().folder(), expand::path(text, self.host_environment())?))
@@ -156,8 +174,9 @@ impl CandidateReader<'_> {
             PluginKind::Rhai => Source::Rhai { path },
             _ => Source::Wasm { path, mode: table.instance },
         });
-        let folder = self.config().folder();
-        let requests = manifest::requests_of(&table.capabilities, self.host_environment(), folder);
+        let data_folder = self.data_folder(&id_of(&id));
+        let paths = self.path_context(self.config().folder(), data_folder.as_deref());
+        let requests = manifest::requests_of(&table.capabilities, &paths);
         let source = source.and_then(|source| Ok((source, requests?)));
         self.add_entry(&id, &file, source, None);
     }
@@ -236,8 +255,11 @@ impl CandidateReader<'_> {
         }
         let (entry, meant) = server.unzip();
         let is_enabled = entry.is_none_or(McpEntry::is_enabled);
-        let (settings, users_settings) = self.settings(&id, Map::new());
+        let (mut settings, users_settings) = self.settings(&id, Map::new());
+        let data_folder = self.data_folder(&id);
+        let paths = self.path_context(Path::new("."), data_folder.as_deref());
         let made = source.and_then(|(source, requests)| {
+            paths.expand_settings(&mut settings)?;
             let secrets = self.secrets(&source, &settings);
             let command = Self::command_line(entry, meant.flatten().as_ref())?;
             Ok((source, requests, secrets, command))
@@ -296,6 +318,7 @@ impl CandidateReader<'_> {
             secrets,
             source,
             settings,
+            data_folder,
             settings_schema: None,
             users_settings,
             admission_facts,
@@ -442,7 +465,9 @@ impl CandidateReader<'_> {
                 };
             }
         };
-        let requests = manifest.requests(&text, self.host_environment());
+        let data_folder = self.data_folder(&manifest.plugin.id);
+        let paths = self.path_context(folder, data_folder.as_deref());
+        let requests = manifest.requests(&text, &paths);
         let settings = manifest.default_settings();
         let digest = text.digest();
         self.note_read(text.path.clone(), digest);
@@ -535,7 +560,11 @@ impl CandidateReader<'_> {
         admission_facts.look_for(&requires, self.host_environment());
         admission_facts.look_for_folder(&source);
         let mut limits = self.config().limits_of(&id, &limits);
-        let (settings, users_settings) = self.settings(&id, settings);
+        let (mut settings, users_settings) = self.settings(&id, settings);
+        let paths = self.path_context(folder, data_folder.as_deref());
+        if let Err(problem) = paths.expand_settings(&mut settings) {
+            return self.report_of(&id, Diagnostic::of(&id, problem).file(path.display()));
+        }
         let secrets = self.secrets(&source, &settings);
         let (entry, meant) = server.unzip();
         let command = match Self::command_line(entry.as_ref(), meant.as_ref()) {
@@ -580,6 +609,7 @@ impl CandidateReader<'_> {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
             settings,
+            data_folder,
             settings_schema,
             users_settings,
             admission_facts,

@@ -3,7 +3,7 @@
 //! Nothing here looks at a file. Paths are absolute, and without links: who walks them has seen to that.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Grants;
@@ -22,6 +22,8 @@ pub struct FileRules {
     /// The host's own folders: approvals, secrets and compiled code are not for plugins, whatever
     /// the globs cover.
     never: Vec<String>,
+    /// The plugin's folder for data of its own, which lies in one of these.
+    data_folder: Option<String>,
     /// What no glob covers.
     protection: Protection,
 }
@@ -36,27 +38,38 @@ pub struct PathPosition {
 }
 
 impl FileRules {
-    /// The rules for a plugin with these grants: nothing in the host's own folders, and what decides what is started
-    /// only where it is named.
+    /// The rules for a plugin with these grants: nothing in the host's own folders and in those with data of other
+    /// plugins, and what decides what is started only where it is named.
     pub fn of(
         grants: &Grants,
+        data_folder: Option<&Path>,
         host_environment: &HostEnvironment,
         deciding: &BTreeSet<PathBuf>,
     ) -> Self {
         let sets = grants.paths();
-        let HostEnvironment { state, configuration, cache, .. } = host_environment;
-        let own = [state, configuration, cache].into_iter().flatten();
+        let HostEnvironment { state, configuration, cache, data, .. } = host_environment;
+        let own = [state, configuration, cache, data].into_iter().flatten();
         let own = own.filter_map(|folder| resolve(folder)).collect();
         let protection = match sets.is_empty() {
             true => Protection::default(),
             false => Protection::of(host_environment).with(deciding),
         };
-        Self::new(sets, own, protection)
+        let data_folder = data_folder.and_then(resolve);
+        Self { data_folder, ..Self::new(sets, own, protection) }
     }
 
     /// What grants cover, but for folders that are never for plugins, and for what is protected and not named.
     pub fn new(grants: Vec<Vec<PathGrant>>, never: Vec<String>, protection: Protection) -> Self {
-        Self { grants, never, protection }
+        Self { grants, never, data_folder: None, protection }
+    }
+
+    /// Whether a grant begins in the plugin's folder for data of its own.
+    pub fn uses_data_folder(&self) -> bool {
+        self.bases().any(|(_, base)| self.is_own(base))
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.data_folder.as_ref().is_some_and(|folder| is_within(path, folder))
     }
 
     /// The folders that grants begin in: as they are written, and where they are.
@@ -188,7 +201,7 @@ impl FileRules {
                 rights.read = self.rights_by_name(path, &counted(spans, true)).read;
             }
         }
-        if self.never.iter().any(|folder| is_within(path, folder)) {
+        if !self.is_own(path) && self.never.iter().any(|folder| is_within(path, folder)) {
             return PathRights::default();
         }
         match self.never.iter().any(|folder| is_beneath(folder, path)) {
@@ -222,7 +235,7 @@ fn by_name(grant: &PathGrant, path: &str, spans: &[RowMatch]) -> GlobState {
 mod tests {
     use super::*;
     use crate::grant::GrantSet;
-    use std::path::Path;
+    use crate::path_context::PathContext;
 
     #[test]
     fn what_was_granted_is_there_but_for_the_hosts_own_folders_and_what_decides() {
@@ -231,17 +244,44 @@ mod tests {
         let host_environment =
             HostEnvironment { state: Some("/no/such/state".into()), ..HostEnvironment::default() };
         let deciding = BTreeSet::from(["/no/such/decides".into()]);
-        let rules = FileRules::of(&Grants::new(set.clone(), set), &host_environment, &deciding);
+        let grants = Grants::new(set.clone(), set);
+        let rules = FileRules::of(&grants, None, &host_environment, &deciding);
         let may_write = |path: &str| rules.rights(path).write.here;
         assert!(may_write("/no/such/x"));
         assert!(!may_write("/no/such/state/x") && !may_write("/no/such/decides"));
-        let nothing = FileRules::of(&Grants::default(), &host_environment, &deciding);
+        let nothing = FileRules::of(&Grants::default(), None, &host_environment, &deciding);
         assert!(!nothing.rights("/no/such/x").any());
+    }
+
+    #[test]
+    fn of_the_data_of_plugins_each_reaches_its_own() {
+        let host_environment =
+            HostEnvironment { data: Some("/no/such/data".into()), ..HostEnvironment::default() };
+        let of = |grant: &str, own: Option<&str>| {
+            let mut set = GrantSet::default();
+            set.add_approved("filesystem", grant).unwrap();
+            let grants = Grants::new(set.clone(), set);
+            FileRules::of(&grants, own.map(Path::new), &host_environment, &BTreeSet::new())
+        };
+        let check = |grant: &str, own: Option<&str>, reached: [bool; 3]| {
+            let rules = of(grant, own);
+            let paths = ["plugins/notes/x", "plugins/notes", "plugins/other/x"];
+            let rights = paths.map(|path| rules.rights(&format!("/no/such/data/{path}")).any());
+            assert_eq!(rights, reached, "{grant} of {own:?}");
+            assert!(!rules.rights("/no/such/data/plugins").any(), "{grant} of {own:?}");
+        };
+        let notes = Some("/no/such/data/plugins/notes");
+        check("readwrite:/no/such/data/plugins/notes/**", notes, [true, true, false]);
+        check("readwrite:/no/such/**", notes, [true, true, false]);
+        check("readwrite:/no/such/**", None, [false, false, false]);
+        check("readwrite:/no/such/data/plugins/other/**", notes, [false, false, false]);
+        assert!(of("readwrite:/no/such/data/plugins/notes/x/*", notes).uses_data_folder());
+        assert!(!of("readwrite:/no/such/other/**", notes).uses_data_folder());
     }
 
     fn rules(texts: &[&str], deciding: &[&str]) -> FileRules {
         let parse = |text: &&str| {
-            PathGrant::parse(text, &HostEnvironment::default(), Path::new("/no/such")).unwrap()
+            PathGrant::parse(text, &PathContext::in_folder(Path::new("/no/such"))).unwrap()
         };
         let deciding = deciding.iter().map(PathBuf::from).collect();
         let grants = vec![texts.iter().map(parse).collect()];

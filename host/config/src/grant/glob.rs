@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use tenon_types::text::fits_with;
 
 use crate::expand;
-use crate::host_environment::HostEnvironment;
+use crate::path_context::PathContext;
 
 /// The longest glob, in segments.
 const MAX_SEGMENTS: usize = 100;
@@ -93,17 +93,13 @@ pub enum PathGrantError {
 }
 
 impl PathGrant {
-    /// Reads a grant. `~` and variables are those of the host environment, relative paths begin in the
-    /// folder, and what comes before the first wildcard is resolved as far as it exists: links that
+    /// Reads a grant. What comes before the first wildcard is resolved as far as it exists: links that
     /// are changed later do not change what was granted.
-    pub fn parse(
-        text: &str,
-        host_environment: &HostEnvironment,
-        folder: &Path,
-    ) -> Result<Self, PathGrantError> {
+    pub fn parse(text: &str, context: &PathContext<'_>) -> Result<Self, PathGrantError> {
         let (access, glob) = text.split_once(':').ok_or(PathGrantError::Access)?;
         let access = Access::parse(access)?;
-        let glob = expand::glob(glob, host_environment)?;
+        let PathContext { host_environment, folder, data_folder } = *context;
+        let glob = expand::glob(glob, host_environment, data_folder)?;
         let glob = match glob.starts_with('/') {
             true => glob,
             false => {
@@ -491,6 +487,7 @@ impl PathRights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_environment::HostEnvironment;
     use proptest::prelude::*;
 
     fn cover(grant: &PathGrant, path: &str) -> PathCoverage {
@@ -501,7 +498,7 @@ mod tests {
         let environment = [("V".into(), "/no/such/[v]".into())].into();
         let home = Some("/no/such/home".into());
         let host_environment = HostEnvironment { environment, home, ..HostEnvironment::default() };
-        PathGrant::parse(text, &host_environment, Path::new("/no/such/plugin"))
+        PathGrant::parse(text, &PathContext::new(&host_environment, Path::new("/no/such/plugin")))
     }
 
     #[test]
@@ -623,8 +620,7 @@ mod tests {
         assert_eq!(grant.text(), expected);
         let real = real.display();
         assert_eq!(grant.base(), (&*format!("{real}/link/new"), &*format!("{real}/b[1]/new")));
-        let again =
-            PathGrant::parse(&expected, &HostEnvironment::default(), Path::new("/")).unwrap();
+        let again = PathGrant::parse(&expected, &PathContext::in_folder(Path::new("/"))).unwrap();
         assert_eq!(again.text(), expected);
         assert!(cover(&again, &format!("{real}/b[1]/new/x.md")).here);
     }

@@ -30,6 +30,7 @@ pub use protected::{Protection, ProtectionState, Row, RowMatch, counted, is_bene
 pub use url_pattern::{UrlGrant, never_sent};
 
 use crate::host_environment::HostEnvironment;
+use crate::path_context::PathContext;
 
 /// What the values of a capability are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +105,7 @@ impl GrantWarning {
 }
 
 impl Grant {
-    fn parse(
-        values: ValueKind,
-        text: &str,
-        host_environment: &HostEnvironment,
-        folder: &Path,
-    ) -> Result<Self, String> {
+    fn parse(values: ValueKind, text: &str, context: &PathContext<'_>) -> Result<Self, String> {
         match values {
             ValueKind::Names if text.is_empty() || text.contains(['*', '=', '\0']) => {
                 Err("it is not a name".into())
@@ -120,9 +116,7 @@ impl Grant {
             ValueKind::Among(names) => check_name(text, names).map(|()| Self::Pattern(text.into())),
             ValueKind::Paths => {
                 check_path(text)?;
-                PathGrant::parse(text, host_environment, folder)
-                    .map(Self::Path)
-                    .map_err(|error| error.to_string())
+                PathGrant::parse(text, context).map(Self::Path).map_err(|error| error.to_string())
             }
             ValueKind::Urls => {
                 let grant = UrlGrant::parse(text).map_err(|error| error.to_string())?;
@@ -217,14 +211,12 @@ impl PartialEq for Grant {
 }
 
 impl GrantSet {
-    /// Reads a value, and adds it. `~`, variables and relative paths are those of the host environment and
-    /// the folder.
+    /// Reads a value, and adds it. The context says what paths in it mean.
     pub fn add(
         &mut self,
         capability: &str,
         text: &str,
-        host_environment: &HostEnvironment,
-        folder: &Path,
+        context: &PathContext<'_>,
     ) -> Result<(), GrantError> {
         // Of what no host has, admission tells.
         let values = match Capability::named(capability).map(|capability| capability.availability) {
@@ -236,7 +228,7 @@ impl GrantSet {
             true if text.len() > MAX_VALUE_BYTES => {
                 Err(format!("it is longer than {MAX_VALUE_BYTES} bytes"))
             }
-            true => Grant::parse(values, text, host_environment, folder),
+            true => Grant::parse(values, text, context),
             false => Err(format!("there are {MAX_VALUES} before it, which are the most")),
         };
         let grant = parsed.map_err(|problem| {
@@ -250,7 +242,7 @@ impl GrantSet {
     /// Adds a value that was approved: it means what it meant then.
     pub fn add_approved(&mut self, capability: &str, text: &str) -> Result<(), GrantError> {
         if capability != FILESYSTEM {
-            return self.add(capability, text, &HostEnvironment::default(), Path::new("/"));
+            return self.add(capability, text, &PathContext::in_folder(Path::new("/")));
         }
         let grant = PathGrant::parse_approved(text).map_err(|error| GrantError {
             capability: capability.to_string(),
@@ -312,11 +304,16 @@ impl GrantSet {
             return Vec::new();
         }
         let protection = Protection::of(host_environment).with(deciding);
+        let data = host_environment.data.as_deref().and_then(resolve);
+        // The rules leave nothing there but the plugin's own folder.
+        let is_data =
+            |path: &PathGrant| data.as_ref().is_some_and(|data| is_beneath(path.base().1, data));
+        let paths = paths.iter().filter(|path| !is_data(path));
         let warning = |path: &&PathGrant| {
             let (capability, value) = (capability.to_string(), path.text().to_string());
             Some(GrantWarning { capability, value, meaning: protection.meaning(path)? })
         };
-        paths.iter().filter_map(warning).collect()
+        paths.copied().filter_map(|path| warning(&path)).collect()
     }
 
     /// The values of a capability, as texts.
@@ -449,8 +446,7 @@ mod tests {
     fn set(pairs: &[(&str, &[&str])]) -> GrantSet {
         let mut set = GrantSet::default();
         for (name, value) in pairs.iter().flat_map(|(name, of)| of.iter().map(move |v| (name, v))) {
-            set.add(name, value, &HostEnvironment::default(), Path::new("/"))
-                .expect("it is a value");
+            set.add(name, value, &PathContext::in_folder(Path::new("/"))).expect("it is a value");
         }
         set
     }
@@ -486,7 +482,7 @@ mod tests {
     fn a_value_that_cannot_be_is_named() {
         let check = |capability: &str, value: &str, expected: &str| {
             let mut set = GrantSet::default();
-            let error = set.add(capability, value, &HostEnvironment::default(), Path::new("/"));
+            let error = set.add(capability, value, &PathContext::in_folder(Path::new("/")));
             assert_eq!(error.unwrap_err().to_string(), expected);
         };
         check(
@@ -538,7 +534,7 @@ mod tests {
     fn values_have_a_number_and_a_length() {
         let mut set = GrantSet::default();
         let mut add = |text: &str| {
-            let added = set.add("tools", text, &HostEnvironment::default(), Path::new("/"));
+            let added = set.add("tools", text, &PathContext::in_folder(Path::new("/")));
             added.map_err(|error| error.problem)
         };
         assert_eq!(add(&"x".repeat(MAX_VALUE_BYTES)), Ok(()));
@@ -615,7 +611,8 @@ mod tests {
             HostEnvironment { home: Some(home.path().into()), ..HostEnvironment::default() };
         let mut set = GrantSet::default();
         for value in ["read:~/.ssh/id_rsa", "read:~/notes"] {
-            set.add("filesystem", value, &host_environment, Path::new("/")).unwrap();
+            set.add("filesystem", value, &PathContext::new(&host_environment, Path::new("/")))
+                .unwrap();
         }
         let warnings = set.warnings(&host_environment, &BTreeSet::new());
         assert_eq!(GrantWarning::of(&set.texts(), &host_environment, &BTreeSet::new()), warnings);

@@ -622,6 +622,7 @@ mod tests {
     use super::super::glob::PathRights;
     use super::*;
     use crate::grant::FileRules;
+    use crate::path_context::PathContext;
     use std::fs;
     use std::path::PathBuf;
 
@@ -638,7 +639,8 @@ mod tests {
     }
 
     fn grant(text: &str) -> PathGrant {
-        PathGrant::parse(text, &host_environment(), Path::new(BASE)).expect("it is a grant")
+        PathGrant::parse(text, &PathContext::new(&host_environment(), Path::new(BASE)))
+            .expect("it is a grant")
     }
 
     fn files(grants: &[&str]) -> FileRules {

@@ -12,6 +12,7 @@ use crate::config::CallContextTable;
 use crate::grant::GrantSet;
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
+use crate::path_context::PathContext;
 
 /// Any text. What is wrong with it is on one of its lines; what is right says the same when it is
 /// written in another way, and what it requests means the same when it is read as it is approved.
@@ -43,12 +44,18 @@ pub fn manifest(text: &str) {
         ..HostEnvironment::default()
     };
     let whole = ManifestText { path: folder.join(FILE_NAME), text: text.to_string() };
-    match manifest.requests(&whole, &host_environment) {
+    let data_folder = Some(Path::new("/no/such/data"));
+    let paths = PathContext { data_folder, ..PathContext::new(&host_environment, folder) };
+    match manifest.requests(&whole, &paths) {
         Ok(requests) => {
             let mut again = GrantSet::default();
             for (capability, values) in requests.texts() {
                 for value in values {
-                    let added = again.add(&capability, &value, &host_environment, Path::new("/"));
+                    let added = again.add(
+                        &capability,
+                        &value,
+                        &PathContext::new(&host_environment, Path::new("/")),
+                    );
                     added.expect("what is approved can be requested");
                 }
             }

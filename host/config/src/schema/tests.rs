@@ -12,6 +12,7 @@ use crate::grant::{CAPABILITIES, Eligibility};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
 use crate::manifest::{FILE_NAME, Manifest, ManifestText, PluginRuntime};
+use crate::path_context::PathContext;
 
 /// One of the two files: its schema, and its parser.
 struct Checked {
@@ -43,8 +44,9 @@ fn project() -> Checked {
             crate::config::FileEntry::Path(_) => None,
         });
         let requests = |capabilities| {
-            let folder = Path::new("/p");
-            crate::manifest::requests_of(capabilities, &host_environment(), folder).map(drop)
+            let (host_environment, folder) = (host_environment(), Path::new("/p"));
+            let paths = PathContext::new(&host_environment, folder);
+            crate::manifest::requests_of(capabilities, &paths).map(drop)
         };
         tables.try_for_each(requests)
     };
@@ -59,7 +61,10 @@ fn host_environment() -> HostEnvironment {
 fn manifest(text: &str) -> Result<Manifest, String> {
     let manifest = Manifest::parse(text).map_err(|error| error.to_string())?;
     let text = ManifestText::of(Path::new("/p").join(FILE_NAME), text);
-    manifest.requests(&text, &host_environment()).map_err(|error| error.to_string())?;
+    let host_environment = host_environment();
+    let data_folder = Some(Path::new("/home/u/data"));
+    let paths = PathContext { data_folder, ..PathContext::new(&host_environment, Path::new("/p")) };
+    manifest.requests(&text, &paths).map_err(|error| error.to_string())?;
     Ok(manifest)
 }
 

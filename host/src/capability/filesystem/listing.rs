@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use std::fs;
     use tenon_config::grant::{FileRules, PathGrant, Protection};
-    use tenon_config::host_environment::HostEnvironment;
+    use tenon_config::path_context::PathContext;
 
     #[tokio::test]
     async fn a_large_folder_is_read_in_parts_and_what_is_hidden_is_passed_over() {
@@ -132,7 +132,7 @@ mod tests {
             fs::write(folder.path().join(format!("{i}.secret")), "").unwrap();
         }
         fs::create_dir(folder.path().join("hidden")).unwrap();
-        let grant = PathGrant::parse("read:*.txt", &HostEnvironment::default(), folder.path());
+        let grant = PathGrant::parse("read:*.txt", &PathContext::in_folder(folder.path()));
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grant.unwrap()]],
             Vec::new(),

@@ -506,7 +506,7 @@ mod tests {
     use std::path::Path;
     use tempfile::TempDir;
     use tenon_config::grant::{FileRules, PathGrant, Protection};
-    use tenon_config::host_environment::HostEnvironment;
+    use tenon_config::path_context::PathContext;
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
     /// and the two as a guest has them.
@@ -520,8 +520,7 @@ mod tests {
         fs::create_dir_all(folder.path().join("d/e")).unwrap();
         fs::create_dir(folder.path().join("s")).unwrap();
         fs::write(folder.path().join("d/a"), "").unwrap();
-        let grant =
-            |text| PathGrant::parse(text, &HostEnvironment::default(), folder.path()).unwrap();
+        let grant = |text| PathGrant::parse(text, &PathContext::in_folder(folder.path())).unwrap();
         let grants = vec![grant(of_d), grant(of_s)];
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![grants],
@@ -619,8 +618,7 @@ mod tests {
             ("a link above all", |x| symlink(format!("{}secret", "../".repeat(50)), x)),
             ("a link to no name", |x| symlink(OsStr::from_bytes(b"\xff"), x)),
         ];
-        let grants =
-            PathGrant::parse("readwrite:d/**", &HostEnvironment::default(), &base).unwrap();
+        let grants = PathGrant::parse("readwrite:d/**", &PathContext::in_folder(&base)).unwrap();
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grants]],
             Vec::new(),
@@ -689,8 +687,7 @@ mod tests {
         ] {
             symlink(target, base.join(name)).unwrap();
         }
-        let grant =
-            |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), &base).unwrap();
+        let grant = |text: &&str| PathGrant::parse(text, &PathContext::in_folder(&base)).unwrap();
         let grants = grants.iter().map(grant).collect();
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![grants],

@@ -529,11 +529,10 @@ mod tests {
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
     use tenon_config::grant::{PathGrant, Protection};
-    use tenon_config::host_environment::HostEnvironment;
+    use tenon_config::path_context::PathContext;
 
     fn set(texts: &[&str], base: &Path) -> Vec<PathGrant> {
-        let parse =
-            |text: &&str| PathGrant::parse(text, &HostEnvironment::default(), base).unwrap();
+        let parse = |text: &&str| PathGrant::parse(text, &PathContext::in_folder(base)).unwrap();
         texts.iter().map(parse).collect()
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tenon_config::discover::{PluginKind, Remote};
 use tenon_config::grant::{GrantSet, Grants, NETWORK, UrlGrant};
-use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
+use tenon_config::path_context::PathContext;
 use tenon_config::secret::{Redactor, SecretValues};
 
 use async_trait::async_trait;
@@ -693,7 +693,7 @@ async fn a_bridge_reaches_its_server_and_nothing_else() {
     };
     let mut origin = GrantSet::default();
     let here = std::path::Path::new("/");
-    origin.add(NETWORK, "http://a.com/*", &HostEnvironment::default(), here).unwrap();
+    origin.add(NETWORK, "http://a.com/*", &PathContext::in_folder(here)).unwrap();
     let grants = Grants::new(origin.clone(), origin);
     let host_services = Arc::new(HostServices::new(services));
     let granted = GrantedCapabilities::new("p".into(), grants.clone(), host_services);

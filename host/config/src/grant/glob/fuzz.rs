@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{CoverageBelow, PathGrant, PathRights, components};
 use crate::host_environment::HostEnvironment;
+use crate::path_context::PathContext;
 
 /// The longest text, in bytes. The model takes its time.
 const LONG: usize = 200;
@@ -20,9 +21,10 @@ pub fn path_glob(text: &str) {
         home: Some("/no/such/home".into()),
         ..HostEnvironment::default()
     };
-    let _ = PathGrant::parse(glob, &host_environment, Path::new("/no/such"));
+    let _ = PathGrant::parse(glob, &PathContext::new(&host_environment, Path::new("/no/such")));
     let written = format!("/no/such/{glob}");
-    let parse = |text: &str| PathGrant::parse(text, &host_environment, Path::new("/"));
+    let parse =
+        |text: &str| PathGrant::parse(text, &PathContext::new(&host_environment, Path::new("/")));
     let Ok(grant) = parse(&format!("read:{written}")) else { return };
     let again = parse(grant.text()).expect("what is approved is a grant");
     assert_eq!(again.text(), grant.text(), "what is approved means the same when it is read again");

@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenon_config::grant::{FileRules, Model, PathGrant, Protection};
-use tenon_config::host_environment::HostEnvironment;
+use tenon_config::path_context::PathContext;
 
 use super::super::listing;
 use super::super::walk::{FileError, FileGrants, Folder};
@@ -242,7 +242,7 @@ impl Grants {
                 let glob = grant.split_once(':').map_or("", |(_, glob)| glob);
                 !glob.starts_with(['/', '~']) && !glob.contains("${")
             });
-            let parse = |text| PathGrant::parse(text, &HostEnvironment::default(), &world.inner);
+            let parse = |text| PathGrant::parse(text, &PathContext::in_folder(&world.inner));
             grants.filter_map(|text| parse(text).ok()).collect()
         });
         let sets: Vec<Vec<PathGrant>> = sets.collect();
