@@ -19,6 +19,7 @@ mod fetch;
 mod fetch_error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod harness;
 mod hint;
 mod installed;
 mod interrupt;
@@ -139,6 +140,9 @@ enum Verb {
     Check(commands::check::Args),
     Schema(commands::schema::Args),
     Completions(commands::completions::Args),
+    /// Host a plugin for a test that is written with the crate `tenon-harness`
+    #[command(hide = true)]
+    Harness,
 }
 
 impl Verb {
@@ -153,7 +157,7 @@ impl Verb {
 
     /// Whether it is for the project that the current folder lies in.
     fn is_for_a_project(&self) -> bool {
-        !matches!(self, Self::New(_) | Self::Completions(_))
+        !matches!(self, Self::New(_) | Self::Completions(_) | Self::Harness)
     }
 
     /// Whether it sees to interruptions itself: what holds a platform ends it then, see
@@ -188,7 +192,8 @@ impl Verb {
             | Self::Build(_)
             | Self::Check(_)
             | Self::Schema(_)
-            | Self::Completions(_) => false,
+            | Self::Completions(_)
+            | Self::Harness => false,
         }
     }
 }
@@ -248,6 +253,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Check(args) => commands::check::run(common, args).await,
         Verb::Schema(args) => commands::schema::run(common, args),
         Verb::Completions(args) => commands::completions::run(common, args),
+        Verb::Harness => harness::run().await,
     }
 }
 

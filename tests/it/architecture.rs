@@ -33,9 +33,11 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-inputs",
                 "tenon-serve",
                 "tenon-state",
+                "tenon-test-host",
             ],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
-            "tenon-harness" => &["tenon-host"],
+            "tenon-harness" => &["tenon-types"],
+            "tenon-test-host" => &["tenon-host"],
             "tenon-config" => &["tenon-inputs", "tenon-types"],
             "tenon-host" => &[
                 "tenon-config",
@@ -64,6 +66,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-host",
                 "tenon-sdk",
                 "tenon-serve",
+                "tenon-test-host",
             ],
             _ => &[],
         }

@@ -1,173 +1,114 @@
-//! The harness in which authors run what they have built.
+//! The harness in which authors run what they have built, with the command as its host.
 
-use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::fs;
 use std::time::Duration;
-use tenon_harness::{BuildFailed, Harness, ManualClock, Scope, StartError, State};
-use tenon_host::services::{Messaging, OutgoingMessage};
-use tenon_host::types::hook::HookPoint;
-use tenon_host::types::{
-    ArgumentCompletion, Completion, CompletionReference, CompletionRequest, Error, FormAnswer,
-    Message, Part, ResourceBody, Role, SamplingOptions, ToolChoice, UrlAnswer,
+use tenon_harness::types::{
+    ArgumentCompletion, CompletionReference, FormAnswer, ResourceBody, UrlAnswer,
 };
-use tenon_host::{CallError, Caller, Failure, HookOutcome, Limits, PluginState};
+use tenon_harness::{BuildFailed, Harness, HttpAnswer, Scope, StartError};
 
 use crate::guests;
-use crate::support::DEMO_SERVER;
+use crate::support::{DEMO_SERVER, tenon};
 
-/// Takes whatever it is given.
-struct Sink;
-
-#[async_trait]
-impl Messaging for Sink {
-    async fn send(&self, _: &str, _: OutgoingMessage) -> Result<(), Error> {
-        Ok(())
-    }
+fn component(path: &str) -> Harness {
+    Harness::component(path).command(tenon())
 }
 
-#[tokio::test]
-async fn a_plugin_has_what_the_test_grants_and_nothing_else() {
-    // A component loads only where something of each capability is granted that it imports.
-    let granted = Harness::component(guests::CALLER)
-        .grant("messaging", ["*"])
-        .grant("memory", ["search"])
-        .grant("providers", ["none"])
-        .grant("tools", ["none"])
-        .secret("api-key", "s3cret-of-the-test")
-        .host(|builder| builder.messaging(Sink))
-        .start()
-        .await
-        .unwrap();
-    let sent = granted.call("send", json!({ "text": "hi" })).await.unwrap();
-    assert_eq!(sent.plain_text(), "sent");
-    let secret = granted.call("secret", json!({ "name": "api-key", "plain": false })).await;
-    assert!(secret.unwrap().plain_text().starts_with("s 3 c"));
-
-    let ask = json!({ "model": "other", "prompt": "tea" });
-    let said = granted.call("ask", ask).await.unwrap_err().to_string();
-    assert!(said.contains("asking the model other is not granted"), "{said}");
-    assert!(said.contains("`providers = [\"other\"]`"), "{said}");
-    granted.shutdown().await;
-}
-
-#[tokio::test]
-async fn arguments_are_held_against_the_schema() {
-    let plugin = Harness::component(guests::HELLO).start().await.unwrap();
-    let greeted = plugin.call("greet", json!({ "name": "Ada" })).await.unwrap();
-    assert_eq!(greeted.plain_text(), "Hello, Ada!");
-    let refused = plugin.call("greet", json!({ "name": 3 })).await;
-    assert!(matches!(refused, Err(CallError::InvalidInput { .. })), "{refused:?}");
-    let unknown = plugin.call("wave", json!({})).await;
-    assert!(matches!(unknown, Err(CallError::NotFound { .. })), "{unknown:?}");
+/// A script that the test writes.
+fn script(text: &str) -> (Harness, tempfile::TempDir) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("s.rhai");
+    fs::write(&path, text).unwrap();
+    (Harness::script(path).command(tenon()), folder)
 }
 
 #[tokio::test]
 async fn a_package_is_built_and_run() {
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../guests/hello");
-    let plugin = Harness::package(package).unwrap().start().await.unwrap();
+    let plugin = Harness::package(package).unwrap().command(tenon()).start().await.unwrap();
     let greeted = plugin.call("greet", json!({ "name": "Ada" })).await.unwrap();
     assert_eq!(greeted.plain_text(), "Hello, Ada!");
+    plugin.shutdown().await;
     let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../guests/mcp-client");
     assert!(matches!(Harness::package(client), Err(BuildFailed::NoComponent)));
     assert!(matches!(Harness::package("nowhere"), Err(BuildFailed::NotRun(_))));
 }
 
 #[tokio::test]
-async fn limits_hold() {
-    let limits = Limits { wall: Duration::from_millis(100), ..Limits::default() };
-    let plugin = Harness::component(guests::MISBEHAVE).limits(limits).start().await.unwrap();
-    let given_up = plugin.call("hang", json!({})).await;
-    assert!(matches!(given_up, Err(CallError::Failed { failure: Failure::Deadline(_), .. })));
+async fn what_a_plugin_cannot_do_has_the_code_and_the_words_of_the_host() {
+    let plugin = component(guests::HELLO).start().await.unwrap();
+    let refused = plugin.call("greet", json!({ "name": 3 })).await.unwrap_err();
+    assert_eq!(refused.code, "invalid-input");
+    assert!(refused.message.contains("3 is not of type"), "{refused}");
+    let unknown = plugin.call("wave", json!({})).await.unwrap_err();
+    assert_eq!(unknown.code, "not-found");
+
+    let plugin = component(guests::MISBEHAVE).limit("wall", "100ms").start().await.unwrap();
+    assert_eq!(plugin.call("hang", json!({})).await.unwrap_err().code, "deadline");
+
+    let ungranted = component(guests::CALLER).grant("tools", ["*"]).start().await;
+    let said = ungranted.err().expect("it imports more").to_string();
+    assert!(said.contains("is not granted; request it in plugin.toml with"), "{said}");
+    let missing = component("nowhere.wasm").start().await.err().unwrap().to_string();
+    assert!(missing.contains("nowhere.wasm"), "{missing}");
+    let wrong = component(guests::HELLO).limit("wal", "1s").start().await.err().unwrap();
+    assert!(wrong.to_string().contains("wal"), "{wrong}");
 }
 
 #[tokio::test]
-async fn hooks_strategies_and_models_are_asked() {
-    let hooks = Harness::component(guests::REDACT);
-    let hooks = hooks.config(json!({ "prefixes": ["corp_"] })).start().await.unwrap();
-    let context = json!({ "message": "corp_0123456789ab" });
-    let report = hooks.hook(HookPoint::MessageSending, context).await.unwrap();
-    assert!(matches!(report.outcome, HookOutcome::Continue));
-    assert_eq!(report.context["message"], "[redacted]");
-
-    let evals = Harness::component(guests::CHECKS).start().await.unwrap();
-    let subject = json!({ "output": "a", "expected": "a" });
-    assert_eq!(evals.evaluate("exact", subject, json!({})).await.unwrap().score, 1.0);
-
-    let provider = Harness::component(guests::ECHO_PROVIDER).start().await.unwrap();
-    let completion = provider.complete(request("echo", "say this")).await.unwrap();
-    let [Part::Text(text)] = &completion.parts[..] else { panic!("{completion:?}") };
-    assert_eq!(text, "say this");
-}
-
-fn request(model: &str, prompt: &str) -> CompletionRequest {
-    let message = Message { role: Role::User, parts: vec![Part::Text(prompt.into())] };
-    let sampling = SamplingOptions {
-        max_tokens: None,
-        temperature: None,
-        top_p: None,
-        stop_sequences: Vec::new(),
-        seed: None,
-    };
-    CompletionRequest {
-        model: model.into(),
-        messages: vec![message],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        sampling,
-        response_schema: None,
-        extra: None,
+async fn without_the_command_it_is_said_how_to_name_it() {
+    let missing = component(guests::HELLO).command("/no/such/tenon").start().await.err().unwrap();
+    assert!(matches!(missing, StartError::NoCommand { .. }), "{missing}");
+    assert!(missing.to_string().contains("variable TENON"), "{missing}");
+    // It ends without a word, and it says something else.
+    for other in ["true", "cat"] {
+        let other = component(guests::HELLO).command(other).start().await.err().unwrap();
+        assert!(matches!(other, StartError::OtherVersion { .. }), "{other}");
     }
 }
 
 #[tokio::test]
-async fn a_tool_beside_the_plugin_is_called_where_that_is_granted() {
-    let plugin = Harness::component(guests::CALLER)
-        .shared()
-        .beside(guests::TEXT_TOOLS)
-        .grant("tools", ["text_tools__slug"])
-        .grant("providers", ["none"])
-        .grant("messaging", ["*"])
-        .grant("memory", ["search"])
-        .secret("api-key", "s3cret-of-the-test")
-        .start()
-        .await
-        .unwrap();
-    let asked = json!({ "name": "text_tools__slug", "arguments": { "text": "A b" } });
-    assert_eq!(plugin.call("call", asked).await.unwrap().plain_text(), "a-b");
+async fn hooks_strategies_and_models_are_asked() {
+    let hooks = component(guests::REDACT).config(json!({ "prefixes": ["corp_"] }));
+    let hooks = hooks.start().await.unwrap();
+    let context = json!({ "message": "corp_0123456789ab" });
+    let report = hooks.hook("message-sending", context).await.unwrap();
+    assert_eq!(report.context["message"], "[redacted]");
+    assert_eq!((report.veto, report.error), (None, None));
+    assert_eq!(hooks.hook("no-point", json!({})).await.unwrap_err().code, "invalid-input");
+
+    let (guard, _folder) = script(r#"hook("before-tool-call", |c| veto("not today"));"#);
+    let guard = guard.start().await.unwrap();
+    let report = guard.hook("before-tool-call", json!({ "tool": "x", "arguments": {} })).await;
+    assert_eq!(report.unwrap().veto.as_deref(), Some("not today"));
+
+    let evals = component(guests::CHECKS).start().await.unwrap();
+    let subject = json!({ "output": "a", "expected": "a" });
+    assert_eq!(evals.evaluate("exact", subject, json!({})).await.unwrap().score, 1.0);
+
+    let provider = component(guests::ECHO_PROVIDER).start().await.unwrap();
+    let messages = json!([{ "role": "user", "content": "say this" }]);
+    let request = json!({ "model": "echo", "messages": messages });
+    let completion = provider.complete(request).await.unwrap();
+    assert_eq!(completion["parts"][0]["text"], "say this");
 }
 
 #[tokio::test]
-async fn scripts_and_servers_run_as_well() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let script = folder.path().join("s.rhai");
-    let text = "tool(#{ name: \"say\", description: \"d\", schema: #{ type: \"object\" } }, |a| config(\"word\"));";
-    std::fs::write(&script, text).unwrap();
-    let script = Harness::script(script).config(json!({ "word": "hi" })).start().await.unwrap();
-    assert_eq!(script.call("say", json!({})).await.unwrap().plain_text(), "hi");
-
-    let server = Harness::server(DEMO_SERVER, [""; 0]).start().await.unwrap();
-    let said = server.call("echo", json!({ "text": "hi" })).await.unwrap();
-    assert!(said.plain_text().contains("hi"), "{said:?}");
-    server.shutdown().await;
-}
-
-/// A plugin that asks, keeps state, and has resources and prompts.
-fn everything() -> Harness {
-    Harness::component(guests::EVERYTHING_RUST)
+async fn the_test_answers_for_the_user_the_default_model_and_the_web() {
+    let plugin = component(guests::EVERYTHING_RUST)
         .grant("state", ["project"])
         .user(|form| match form.message.as_str() {
             "no" => FormAnswer::Declined,
             _ => FormAnswer::accept([("username", "ada")]),
         })
-        .default_model(|request| match &request.messages[0].parts[..] {
-            [Part::Text(prompt)] if prompt == "no" => Err(Error::denied("the user refuses")),
-            _ => Ok(Completion::text("m", "Paris")),
+        .default_model(|request| match request["messages"][0]["content"][0]["text"].as_str() {
+            Some("no") => Err("the user refuses".into()),
+            _ => Ok("Paris".into()),
         })
-}
-
-#[tokio::test]
-async fn the_test_answers_for_the_user_and_the_default_model() {
-    let plugin = everything().start().await.unwrap();
+        .start()
+        .await
+        .unwrap();
     for (message, answer) in
         [("who?", "User response: accept, ada, "), ("no", "User response: decline")]
     {
@@ -183,14 +124,37 @@ async fn the_test_answers_for_the_user_and_the_default_model() {
     assert_eq!(result.plain_text(), "LLM response: Paris");
     let refused = plugin.call("test_sampling", json!({ "prompt": "no" })).await.unwrap_err();
     assert!(refused.to_string().contains("the user refuses"), "{refused}");
-    let requests = plugin.model_requests();
-    assert_eq!(requests.len(), 2);
-    assert_eq!(requests[0].sampling.max_tokens, Some(100));
+    assert_eq!(plugin.model_requests()[0]["maxTokens"], 100);
+
+    let (script, _folder) = script(
+        r#"tool(#{ name: "pay", description: "d" }, |a| ask_url("Pay", "https://pay.example.com/17"));"#,
+    );
+    let script = script.pages(|_| UrlAnswer::Accepted).start().await.unwrap();
+    assert_eq!(script.call("pay", json!({})).await.unwrap().plain_text(), "true");
+    assert_eq!(script.pages()[0].url, "https://pay.example.com/17");
+
+    let fetch = component(guests::FETCH)
+        .grant("network", ["https://api.example.com/*"])
+        .http([HttpAnswer::new("https://api.example.com/*").json(&json!({ "degrees": 21 }))])
+        .start()
+        .await
+        .unwrap();
+    let url = "https://api.example.com/v1";
+    let fetched = fetch.call("fetch", json!({ "url": url })).await.unwrap();
+    assert!(fetched.plain_text().contains("21"), "{fetched:?}");
+    let requests = fetch.http_requests().await.unwrap();
+    assert_eq!((&*requests[0].url, requests[0].answered), (url, true));
 }
 
 #[tokio::test]
 async fn resources_prompts_and_suggestions_are_asked_for() {
-    let plugin = everything().start().await.unwrap();
+    let plugin = component(guests::EVERYTHING_RUST)
+        .grant("state", ["project"])
+        .grant("user", ["ask"])
+        .grant("providers", ["default"])
+        .start()
+        .await
+        .unwrap();
     let listed = plugin.resources().await.unwrap();
     assert!(listed.iter().any(|listed| listed.link.uri == "test://static-text"), "{listed:?}");
     let templates = plugin.resource_templates().await.unwrap();
@@ -203,10 +167,8 @@ async fn resources_prompts_and_suggestions_are_asked_for() {
     let prompts = plugin.prompts().await.unwrap();
     assert!(prompts.iter().any(|prompt| prompt.name == "test_simple_prompt"), "{prompts:?}");
     let name = "test_prompt_with_arguments";
-    let arguments = [("arg1", "a"), ("arg2", "b")];
-    let filled_in = format!("{:?}", plugin.prompt(name, &arguments).await.unwrap());
-    assert!(filled_in.contains("arg1='a', arg2='b'"), "{filled_in}");
-
+    let filled_in = plugin.prompt(name, &[("arg1", "a"), ("arg2", "b")]).await.unwrap();
+    assert!(format!("{filled_in:?}").contains("arg1='a', arg2='b'"), "{filled_in:?}");
     let prompt = CompletionReference::Prompt(name.into());
     for (reference, argument, typed, expected) in
         [(prompt, "arg1", "par", "paris"), (template, "id", "2", "200")]
@@ -217,26 +179,29 @@ async fn resources_prompts_and_suggestions_are_asked_for() {
 }
 
 #[tokio::test]
-async fn state_is_set_before_a_run_and_looked_at_after_it() {
-    let state = State::new();
-    state.set(Scope::Project, "words", &json!(["ten"]));
-    for (word, count) in [("on", "2"), ("s", "3")] {
-        let plugin = everything().state(&state).start().await.unwrap();
-        let result = plugin.call("test_remember", json!({ "word": word })).await.unwrap();
-        assert_eq!(result.plain_text(), count);
+async fn state_is_set_before_a_run_and_found_by_the_next_one() {
+    let kept = tempfile::TempDir::new().unwrap();
+    let text = r#"tool(#{ name: "add", description: "d", schema: #{ type: "object" } }, |a| {
+        state.update("words", |words| { words.push(a.word); words })
+    });"#;
+    let run = async |word: &str, before: Option<Value>| {
+        let (script, _folder) = script(text);
+        let script = script.grant("state", ["project"]).state_folder(kept.path());
+        let script = match before {
+            Some(before) => script.state(Scope::Project, "words", before),
+            None => script,
+        };
+        let plugin = script.start().await.unwrap();
+        plugin.call("add", json!({ "word": word })).await.unwrap();
+        let words = plugin.state(Scope::Project, "words").await.unwrap().unwrap();
+        assert_eq!(plugin.state(Scope::User, "words").await.unwrap(), None);
+        assert_eq!(plugin.state_keys(Scope::Project).await.unwrap(), ["words"]);
+        plugin.set_state(Scope::User, "other", json!(1)).await.unwrap();
         plugin.shutdown().await;
-    }
-    assert_eq!(state.get(Scope::Project, "words"), Some(json!(["ten", "on", "s"])));
-    let plugin = everything().start().await.unwrap();
-    assert!(plugin.state().keys(Scope::Project).is_empty(), "each run begins with its own state");
-}
-
-/// A script that the test writes.
-fn script(text: &str) -> (Harness, tempfile::TempDir) {
-    let folder = tempfile::TempDir::new().unwrap();
-    let path = folder.path().join("s.rhai");
-    std::fs::write(&path, text).unwrap();
-    (Harness::script(path), folder)
+        words
+    };
+    assert_eq!(run("on", Some(json!(["ten"]))).await, json!(["ten", "on"]));
+    assert_eq!(run("s", None).await, json!(["ten", "on", "s"]));
 }
 
 #[tokio::test]
@@ -248,40 +213,83 @@ async fn a_script_is_told_the_time_of_the_test_and_keeps_it_for_its_session() {
             if last == () { "never" } else { `${timestamp() - parse_time(last)}` }
         });"#,
     );
-    let clock = ManualClock::at("2026-01-31T08:30:00Z");
-    let plugin = script.grant("state", ["session"]).clock(&clock).start().await.unwrap();
-    let monday =
-        plugin.with_caller(Caller { session_id: Some("monday".into()), ..Caller::default() });
+    let script = script.grant("state", ["session"]).clock("2026-01-31T08:30:00Z");
+    let plugin = script.start().await.unwrap();
+    let monday = plugin.in_session("monday");
     assert_eq!(monday.call("mark", json!({})).await.unwrap().plain_text(), "never");
-    clock.advance(Duration::from_secs(3 * 60 * 60));
+    plugin.advance_clock(Duration::from_secs(3 * 60 * 60)).await.unwrap();
     assert_eq!(monday.call("mark", json!({})).await.unwrap().plain_text(), "3h");
-    let last = plugin.state().get(Scope::Session("monday"), "last");
+    let last = plugin.state(Scope::Session("monday".into()), "last").await.unwrap();
     assert_eq!(last, Some(json!("2026-01-31T11:30:00Z")));
     let of_none = plugin.call("mark", json!({})).await.unwrap();
     assert!(of_none.is_error && of_none.plain_text().contains("no session"), "{of_none:?}");
 }
 
 #[tokio::test]
-async fn the_test_opens_a_page_or_not() {
-    let (script, _folder) = script(
-        r#"tool(#{ name: "pay", description: "d" }, |a| ask_url("Pay", "https://pay.example.com/17"));"#,
-    );
-    let plugin = script.pages(|_| UrlAnswer::Accepted).start().await.unwrap();
-    assert_eq!(plugin.call("pay", json!({})).await.unwrap().plain_text(), "true");
-    assert_eq!(plugin.pages()[0].url, "https://pay.example.com/17");
+async fn a_plugin_finds_its_files_variables_secrets_and_neighbours() {
+    let folder = tempfile::TempDir::new().unwrap();
+    fs::write(folder.path().join("escape.wasm"), fs::read(guests::ESCAPE).unwrap()).unwrap();
+    let manifest = "plugin.id = \"own\"\nruntime = { kind = \"wasm\", path = \"escape.wasm\" }\n";
+    fs::write(folder.path().join("plugin.toml"), manifest).unwrap();
+    let plugin = Harness::folder(folder.path())
+        .command(tenon())
+        .grant("filesystem", ["read:~/notes/*"])
+        .grant("environment", ["SEEN"])
+        .environment("SEEN", "by the plugin")
+        .environment("HIDDEN", "from the plugin")
+        .file("notes/a.txt", "from the test")
+        .start()
+        .await
+        .unwrap();
+    let seen = plugin.call("environment", json!({})).await.unwrap().plain_text();
+    assert!(seen.contains("by the plugin") && !seen.contains("HIDDEN"), "{seen}");
+    let roots = plugin.call("roots", json!({})).await.unwrap().plain_text();
+    let path = format!("{}/a.txt", roots.split(' ').next().unwrap());
+    let read = json!({ "edition": "std", "deed": "read", "path": path });
+    let read = plugin.call("attempt", read).await.unwrap();
+    assert_eq!(read.plain_text(), "ok from the test");
+
+    let plugin = component(guests::CALLER)
+        .shared()
+        .beside(guests::TEXT_TOOLS)
+        .grant("tools", ["text_tools__slug"])
+        .grant("providers", ["none"])
+        .grant("messaging", ["*"])
+        .grant("memory", ["search"])
+        .secret("api-key", "s3cret-of-the-test")
+        .start()
+        .await
+        .unwrap();
+    let secret = plugin.call("secret", json!({ "name": "api-key", "plain": false })).await;
+    assert!(secret.unwrap().plain_text().starts_with("s 3 c"));
 }
 
 #[tokio::test]
-async fn why_a_plugin_does_not_start_is_said() {
-    let missing = Harness::component("nowhere.wasm").start().await.err();
-    assert!(matches!(missing, Some(StartError::File { .. })), "{missing:?}");
-    let ungranted = Harness::component(guests::CALLER).grant("tools", ["*"]).start().await;
-    let said = ungranted.err().expect("it imports more").to_string();
-    assert!(said.contains("is not granted; request it in plugin.toml with"), "{said}");
-    let failing = Harness::component(guests::MISBEHAVE).config(json!({ "register": "error" }));
-    let Some(StartError::NotThere { state, reason, .. }) = failing.start().await.err() else {
-        panic!("it does not start");
-    };
-    assert_eq!(state, PluginState::Failed);
-    assert!(reason.contains("I would rather not"), "{reason}");
+async fn calls_are_in_flight_together_and_a_lost_host_is_told() {
+    let (script, _folder) = script(
+        r#"tool(#{ name: "ask", description: "d" }, |a| ask("?", #{ properties: #{ x: #{ type: "string" } } }).x);"#,
+    );
+    let (entered, asked) = std::sync::mpsc::channel();
+    let script = script.user(move |_| {
+        entered.send(()).unwrap();
+        FormAnswer::accept([("x", "y")])
+    });
+    let plugin = script.start().await.unwrap();
+    let calls = (0..8).map(|_| plugin.call("ask", json!({})));
+    for result in futures::future::join_all(calls).await {
+        assert_eq!(result.unwrap().plain_text(), "y");
+    }
+    assert_eq!(asked.try_iter().count(), 8);
+    let other = plugin.clone();
+    plugin.shutdown().await;
+    assert_eq!(other.call("ask", json!({})).await.unwrap_err().code, "lost");
+}
+
+#[tokio::test]
+async fn an_mcp_server_is_a_plugin_as_well() {
+    let server = Harness::server(DEMO_SERVER, [""; 0]).command(tenon());
+    let server = server.start().await.unwrap();
+    let said = server.call("echo", json!({ "text": "hi" })).await.unwrap();
+    assert!(said.plain_text().contains("hi"), "{said:?}");
+    server.shutdown().await;
 }

@@ -64,6 +64,7 @@ mod state;
 mod suite;
 mod support;
 mod templates;
+mod test_host;
 #[cfg(unix)]
 mod trust;
 mod ways_out;

@@ -1,7 +1,7 @@
 //! Compares what came of a step with what was expected.
 
 use serde_json::Value;
-use tenon_harness::{HttpRequest, RunningPlugin, Scope};
+use tenon_test_host::{HttpRequest, RunningPlugin, Scope};
 
 use super::file::{Expected, ExpectedRequest};
 

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use tenon_harness::{Harness, HttpAnswer, RunningPlugin, Scope, State};
 use tenon_host::types::{
     Completion, CompletionRequest, Content, ContentBlock, FormAnswer, Part, ResourceBody,
     ResourceContents,
 };
 use tenon_host::{CallError, HookOutcome};
+use tenon_test_host::{HttpAnswer, RunningPlugin, Scope, State, TestHost};
 
 use super::check::{Outcome, problems};
 use super::file::{Action, Case, CaseFile, Given, HttpRow, UserRow};
@@ -71,7 +71,7 @@ const MAX_AT_A_TIME: usize = 8;
 /// Runs a case.
 async fn run(plugin: &PluginUnderTest, case: &Case) -> CaseResult {
     let began = Instant::now();
-    let problems = match harness(plugin, &case.given).start().await {
+    let problems = match test_host(plugin, &case.given).start().await {
         Ok(running) => {
             let problems = steps(&running, case).await;
             running.shutdown().await;
@@ -99,46 +99,46 @@ async fn steps(plugin: &RunningPlugin, case: &Case) -> Vec<String> {
 }
 
 /// A host in which the plugin finds what is given.
-fn harness(plugin: &PluginUnderTest, given: &Given) -> Harness {
-    let mut harness = Harness::folder(&plugin.folder)
+fn test_host(plugin: &PluginUnderTest, given: &Given) -> TestHost {
+    let mut host = TestHost::folder(&plugin.folder)
         .config(Value::Object(given.settings.clone().into_iter().collect()));
     let mut grants = plugin.requested.clone();
     grants.extend(given.grants.clone());
     for (capability, values) in grants {
-        harness = harness.grant(capability, values);
+        host = host.grant(capability, values);
     }
     // Even where no answer is given: no case reaches a network.
-    harness = harness.http(given.http.iter().map(answer));
+    host = host.http(given.http.iter().map(answer));
     for (name, value) in &given.secrets {
-        harness = harness.secret_value(name, value);
+        host = host.secret_value(name, value);
     }
     for (name, value) in &given.environment {
-        harness = harness.environment(name, value);
+        host = host.environment(name, value);
     }
     for (path, text) in &given.files {
-        harness = harness.file(path.trim_start_matches("~/"), text.as_str());
+        host = host.file(path.trim_start_matches("~/"), text.as_str());
     }
     if let Some(folder) = &plugin.cache {
-        harness = harness.cache(folder);
+        host = host.cache(folder);
     }
     let state = State::new();
     for (key, value) in &given.state {
         state.set(Scope::Project, key, value);
     }
-    harness = harness.state(&state);
+    host = host.state(&state);
     if !given.model.is_empty() {
         let answers = InOrder::new(given.model.clone());
-        harness = harness.answer_model(move |_| Ok(Completion::text("default", answers.next())));
+        host = host.answer_model(move |_| Ok(Completion::text("default", answers.next())));
     }
     if !given.user.is_empty() {
         let answers = InOrder::new(given.user.clone());
-        harness = harness.answer_forms(move |_| match answers.next() {
+        host = host.answer_forms(move |_| match answers.next() {
             UserRow::Accept(content) => FormAnswer::accept(content),
             UserRow::Decline => FormAnswer::Declined,
             UserRow::Cancel => FormAnswer::Cancelled,
         });
     }
-    harness
+    host
 }
 
 /// Answers, in their order; the last again and again.

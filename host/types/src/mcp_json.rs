@@ -816,6 +816,15 @@ fn read_link(form: &mut Map<String, Value>, place: &str) -> Result<ResourceLink,
     })
 }
 
+/// Reads what a resource holds back.
+///
+/// # Errors
+///
+/// Names the member that is not what it should be.
+pub fn read_contents(form: Value) -> Result<ResourceContents, McpJsonError> {
+    read_resource_contents(form, "")
+}
+
 fn read_resource_contents(form: Value, place: &str) -> Result<ResourceContents, McpJsonError> {
     let mut form = object(form, place)?;
     let uri = required(&mut form, "uri", place)?;

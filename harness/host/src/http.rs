@@ -18,7 +18,7 @@ use tenon_host::types::text::fits;
 ///
 /// ```
 /// use serde_json::json;
-/// use tenon_harness::HttpAnswer;
+/// use tenon_test_host::HttpAnswer;
 ///
 /// let busy = HttpAnswer::new("https://api.example.com/v1/*").status(503);
 /// let found = HttpAnswer::new("https://api.example.com/v1/*").json(&json!({ "degrees": 21 }));

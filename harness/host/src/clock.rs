@@ -11,10 +11,10 @@ use tenon_host::services::Clock;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::json;
 /// use std::time::Duration;
-/// use tenon_harness::{Harness, ManualClock};
+/// use tenon_test_host::{TestHost, ManualClock};
 ///
 /// let clock = ManualClock::at("2026-01-31T08:30:00Z");
-/// let plugin = Harness::script("chores.rhai").clock(&clock).start().await?;
+/// let plugin = TestHost::script("chores.rhai").clock(&clock).start().await?;
 /// plugin.call("done", json!({ "chore": "dishes" })).await?;
 /// clock.advance(Duration::from_secs(7 * 24 * 60 * 60));
 /// let result = plugin.call("due", json!({ "chore": "dishes" })).await?;
@@ -38,11 +38,18 @@ impl ManualClock {
     ///
     /// If the text is no such time.
     pub fn at(time: &str) -> Self {
-        let now = match DateTime::parse_from_rfc3339(time) {
-            Ok(time) => time.into(),
-            Err(error) => panic!("{time:?} is no time of RFC 3339: {error}"),
-        };
-        Self(Arc::new(Mutex::new(Reading { now, step: Duration::ZERO })))
+        Self::parse(time).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    /// Makes a clock that shows a time of RFC 3339.
+    ///
+    /// # Errors
+    ///
+    /// Says why the text is no such time.
+    pub fn parse(time: &str) -> Result<Self, String> {
+        let now = DateTime::parse_from_rfc3339(time)
+            .map_err(|error| format!("{time:?} is no time of RFC 3339: {error}"))?;
+        Ok(Self(Arc::new(Mutex::new(Reading { now: now.into(), step: Duration::ZERO }))))
     }
 
     /// Has the clock go on by this much after each reading, so that no two readings are the same.

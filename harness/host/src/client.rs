@@ -63,7 +63,7 @@ impl ClientFeatures for Client {
             ClientFeature::Pages => "pages",
             _ => "default_model",
         };
-        format!("the test answers with `Harness::{method}`")
+        format!("the test answers with `TestHost::{method}`")
     }
 
     async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {

@@ -17,11 +17,11 @@ const QUOTA: Quota = Quota { keys: 1 << 32, bytes: 1 << 40 };
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::json;
-/// use tenon_harness::{Harness, Scope, State};
+/// use tenon_test_host::{TestHost, Scope, State};
 ///
 /// let state = State::new();
 /// state.set(Scope::User, "name", &json!("Ada"));
-/// let harness = Harness::build()?.grant("state", ["user"]).state(&state);
+/// let harness = TestHost::component("plugin.wasm").grant("state", ["user"]).state(&state);
 /// let plugin = harness.start().await?;
 /// plugin.call("welcome", json!({})).await?;
 /// assert_eq!(state.get(Scope::User, "visits"), Some(json!(1)));
@@ -33,8 +33,10 @@ pub struct State(Arc<Folder>);
 
 #[derive(Debug)]
 struct Folder {
-    folder: TempDir,
+    path: PathBuf,
     store: SqliteStore,
+    /// Deletes the folder, if it is a temporary one.
+    _temporary: Option<TempDir>,
 }
 
 /// A scope of state, as a manifest requests it under `state`.
@@ -62,8 +64,24 @@ impl State {
     /// If there is no room for a temporary folder.
     pub fn new() -> Self {
         let folder = TempDir::new().expect("there is room for a temporary folder");
-        let store = SqliteStore::open(folder.path().join(STATE_FILE)).expect("a database is made");
-        Self(Arc::new(Folder { folder, store }))
+        let state = Self::open_in(folder.path().into(), Some(folder));
+        state.expect("a database is made")
+    }
+
+    /// Opens the state in a folder, which is made where there is none and stays.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not this user's, or there is no room.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StateError> {
+        Self::open_in(folder.into(), None)
+    }
+
+    fn open_in(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, StateError> {
+        let store = SqliteStore::open(path.join(STATE_FILE))?;
+        // By its real path, as the host names it.
+        let path = path.canonicalize().unwrap_or(path);
+        Ok(Self(Arc::new(Folder { path, store, _temporary: temporary })))
     }
 
     /// Returns the value of a key, which the SDK and scripts write as JSON.
@@ -115,14 +133,12 @@ impl State {
 
     /// The project that the host works in.
     pub(crate) fn project(&self) -> PathBuf {
-        // By its real path, as the host names it.
-        let folder = self.0.folder.path();
-        folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
+        self.0.path.clone()
     }
 
     /// The same state, for a host.
     pub(crate) fn store(&self) -> Result<impl StateStore + use<>, StateError> {
-        SqliteStore::open(self.0.folder.path().join(STATE_FILE))
+        SqliteStore::open(self.0.path.join(STATE_FILE))
     }
 
     fn bucket(&self, scope: Scope<'_>) -> Bucket {

@@ -1,0 +1,386 @@
+//! `tenon harness`: hosts one plugin for a test of its author's, in the protocol of [`tenon_harness::protocol`]. Standard input
+//! has the test's requests, standard output what comes of them; where input ends, so does the host.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tenon_harness::protocol::{
+    AnsweredQuestions, CallError, HookReport, HttpAnswer, HttpRequest, Message, Method,
+    PluginSource, Question, Scope, Setup, VERSION,
+};
+use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
+use tenon_host::types::{
+    ArgumentCompletion, Completion, CompletionReference, CompletionRequest, Error as PluginError,
+    FormAnswer, FormRequest, HookPoint, UrlAnswer, UrlRequest, completion_json, mcp_json,
+};
+use tenon_host::{Caller, HookOutcome};
+use tenon_test_host::{ManualClock, RunningPlugin, State, TestHost};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::Error;
+use crate::stdio;
+
+type Outcome = Result<Value, CallError>;
+
+/// Hosts a plugin until its test has done with it.
+pub(crate) async fn run() -> Result<ExitCode, Error> {
+    let (input, output) = stdio::streams();
+    serve(input, output).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), Error> {
+    let (lines, written) = mpsc::unbounded_channel();
+    let writer = tokio::spawn(write(written, output));
+    let test = Arc::new(Test { lines, next: AtomicU64::new(1), waiting: Mutex::default() });
+    let mut input = input.lines();
+    let mut hosted: Option<Arc<HostedPlugin>> = None;
+    loop {
+        let line = input.next_line().await;
+        let line = line.map_err(|error| Error::Host(format!("input cannot be read: {error}")))?;
+        let Some(line) = line else { break };
+        match serde_json::from_str(&line) {
+            Ok(Message::Request { id, request: Method::Start(setup) }) => {
+                match HostedPlugin::start(*setup, &test).await {
+                    Ok(plugin) => {
+                        hosted = Some(Arc::new(plugin));
+                        test.done(id, Ok(Value::Null));
+                    }
+                    Err(error) => test.done(id, Err(error)),
+                }
+            }
+            Ok(Message::Request { id, request: Method::Shutdown {} }) => {
+                if let Some(hosted) = hosted.take() {
+                    hosted.shutdown().await;
+                }
+                test.done(id, Ok(Value::Null));
+                break;
+            }
+            Ok(Message::Request { id, request }) => match hosted.clone() {
+                Some(hosted) => {
+                    let test = test.clone();
+                    // Its calls are in flight together.
+                    tokio::spawn(async move {
+                        let outcome = hosted.answer(request).await;
+                        test.done(id, outcome);
+                    });
+                }
+                None => test.done(id, Err(CallError::new("protocol", "no plugin was started"))),
+            },
+            Ok(Message::Result { id, result }) => test.answered(id, Ok(result)),
+            Ok(Message::Error { id, error }) => test.answered(id, Err(error)),
+            Err(error) => {
+                return Err(Error::Input(format!(
+                    "`tenon harness` is for tests that use the crate tenon-harness: {error}"
+                )));
+            }
+        }
+    }
+    drop((hosted, test));
+    // Calls that are still in flight hold the other end; nobody waits for them.
+    let _ = tokio::time::timeout(Duration::from_millis(100), writer).await;
+    Ok(())
+}
+
+async fn write(mut lines: mpsc::UnboundedReceiver<Vec<u8>>, mut output: impl AsyncWrite + Unpin) {
+    while let Some(line) = lines.recv().await {
+        // A test that does not read any more has ended, and so does its input.
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The test: what is said to it, and what it was asked.
+struct Test {
+    lines: mpsc::UnboundedSender<Vec<u8>>,
+    next: AtomicU64,
+    waiting: Mutex<BTreeMap<u64, oneshot::Sender<Outcome>>>,
+}
+
+impl Test {
+    fn say(&self, message: &Message<Question>) {
+        if let Ok(mut line) = serde_json::to_vec(message) {
+            line.push(b'\n');
+            // Nobody reads it where the writer has ended.
+            let _ = self.lines.send(line);
+        }
+    }
+
+    fn done(&self, id: u64, outcome: Outcome) {
+        self.say(&match outcome {
+            Ok(result) => Message::Result { id, result },
+            Err(error) => Message::Error { id, error },
+        });
+    }
+
+    fn answered(&self, id: u64, outcome: Outcome) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        if let Some(waiting) = waiting {
+            // The call that asked may have been given up.
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Asks the test, and waits for its answer.
+    async fn ask(&self, question: Question) -> Result<Value, PluginError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (answered, answer) = oneshot::channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, answered);
+        self.say(&Message::Request { id, request: question });
+        match answer.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(PluginError::denied(error.message)),
+            Err(_) => Err(PluginError::denied("the test has ended")),
+        }
+    }
+}
+
+/// The user and the default model of the plugin.
+struct TestClient {
+    answers: AnsweredQuestions,
+    test: Arc<Test>,
+}
+
+#[async_trait]
+impl ClientFeatures for TestClient {
+    fn offers(&self) -> Offers {
+        let AnsweredQuestions { forms, pages, model } = self.answers;
+        Offers { forms, pages, sampling: model, roots: false }
+    }
+
+    fn remedy(&self, missing: ClientFeature) -> String {
+        let method = match missing {
+            ClientFeature::Forms => "user",
+            ClientFeature::Pages => "pages",
+            _ => "default_model",
+        };
+        format!("the test answers with `Harness::{method}`")
+    }
+
+    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, PluginError> {
+        let FormRequest { message, schema, .. } = form;
+        let mut answer = self.test.ask(Question::Form { message, schema }).await?;
+        Ok(match answer["action"].as_str() {
+            Some("accept") => match answer["content"].take() {
+                Value::Object(content) => FormAnswer::Accepted(content),
+                _ => FormAnswer::accept::<String, Value>([]),
+            },
+            Some("decline") => FormAnswer::Declined,
+            _ => FormAnswer::Cancelled,
+        })
+    }
+
+    async fn ask_url(&self, _: &Requester, page: UrlRequest) -> Result<UrlAnswer, PluginError> {
+        let UrlRequest { message, url, .. } = page;
+        let answer = self.test.ask(Question::Page { message, url }).await?;
+        Ok(match answer["action"].as_str() {
+            Some("accept") => UrlAnswer::Accepted,
+            Some("decline") => UrlAnswer::Declined,
+            _ => UrlAnswer::Cancelled,
+        })
+    }
+
+    async fn complete(
+        &self,
+        _: &Requester,
+        request: CompletionRequest,
+    ) -> Result<Completion, PluginError> {
+        let model = request.model.clone();
+        let answer = self.test.ask(Question::Model(completion_json::request(&request))).await?;
+        Ok(Completion::text(model, answer.as_str().unwrap_or_default()))
+    }
+}
+
+/// The plugin of the test, in its host.
+struct HostedPlugin {
+    plugin: RunningPlugin,
+    clock: Option<ManualClock>,
+}
+
+impl HostedPlugin {
+    async fn start(setup: Setup, test: &Arc<Test>) -> Result<Self, CallError> {
+        if setup.protocol != VERSION {
+            let problem = format!("it speaks version {VERSION}, and the test {}", setup.protocol);
+            return Err(CallError::new("protocol", problem));
+        }
+        let wrong = |problem: String| CallError::new("invalid-input", problem);
+        let mut host = match setup.plugin {
+            PluginSource::Folder(path) => TestHost::folder(path),
+            PluginSource::Component(path) => TestHost::component(path),
+            PluginSource::Script(path) => TestHost::script(path),
+            PluginSource::Server { command, arguments } => TestHost::server(command, arguments),
+        };
+        let limits = toml::Table::try_from(&setup.limits)
+            .map_err(|error| wrong(format!("its limits: {error}")))?;
+        host = host.config(Value::Object(setup.config)).limits_table(limits);
+        if setup.shared {
+            host = host.shared();
+        }
+        for (capability, values) in setup.grants {
+            host = host.grant(capability, values);
+        }
+        for (name, value) in setup.secrets {
+            host = host.secret_value(name, value);
+        }
+        for (name, value) in setup.environment {
+            host = host.environment(name, value);
+        }
+        for path in setup.beside {
+            host = host.beside(path);
+        }
+        for (path, content) in setup.files {
+            host = host.file(path, content.0);
+        }
+        if let Some(answers) = setup.http {
+            host = host.http(answers.into_iter().map(http_answer));
+        }
+        let state = match setup.state_folder {
+            Some(folder) => State::open(folder).map_err(|error| wrong(error.to_string()))?,
+            None => State::new(),
+        };
+        for entry in &setup.state {
+            state.set(scope(&entry.scope), &entry.key, &entry.value);
+        }
+        host = host.state(&state);
+        let clock = setup.clock.as_deref().map(ManualClock::parse).transpose().map_err(wrong)?;
+        if let Some(clock) = &clock {
+            host = host.clock(clock);
+        }
+        let client = TestClient { answers: setup.answers, test: test.clone() };
+        let started = host.host(|builder| builder.client_features(client)).start().await;
+        let plugin =
+            started.map_err(|error| CallError::new("not-started", tenon_config::chain(&error)))?;
+        Ok(Self { plugin, clock })
+    }
+
+    async fn shutdown(&self) {
+        self.plugin.platform().clone().shutdown().await;
+    }
+
+    fn in_session(&self, session: Option<String>) -> RunningPlugin {
+        self.plugin.with_caller(Caller { session_id: session, ..Caller::default() })
+    }
+
+    async fn answer(&self, request: Method) -> Outcome {
+        let plugin = &self.plugin;
+        let list = |forms: Vec<Value>| Value::Array(forms);
+        let done = match request {
+            Method::Call { tool, arguments, session } => {
+                let called = self.in_session(session).call(&tool, arguments).await;
+                called.map(|result| mcp_json::tool_result(&result))
+            }
+            Method::Hook { point, context, session } => {
+                let point: HookPoint =
+                    point.parse().map_err(|problem| invalid(format_args!("{problem}")))?;
+                let report = self.in_session(session).hook(point, context).await;
+                report.map(|report| json!(hook_report(report)))
+            }
+            Method::Evaluate { strategy, subject, options } => {
+                let evaluation = plugin.evaluate(&strategy, subject, options).await;
+                evaluation.map(|evaluation| mcp_json::evaluation(&evaluation))
+            }
+            Method::Complete(request) => {
+                let request = completion_json::read_request(request)
+                    .map_err(|problem| invalid(format_args!("the request: {problem}")))?;
+                plugin.complete(request).await.map(|answer| completion_json::completion(&answer))
+            }
+            Method::Resources {} => { plugin.resources().await }
+                .map(|listed| list(listed.iter().map(mcp_json::listed_resource).collect())),
+            Method::ResourceTemplates {} => { plugin.resource_templates().await }
+                .map(|listed| list(listed.iter().map(mcp_json::resource_template).collect())),
+            Method::ReadResource { uri } => { plugin.read_resource(&uri).await }
+                .map(|read| list(read.iter().map(mcp_json::resource_contents).collect())),
+            Method::Prompts {} => { plugin.prompts().await }
+                .map(|listed| list(listed.iter().map(mcp_json::prompt_definition).collect())),
+            Method::Prompt { name, arguments } => {
+                let arguments: Vec<(&str, &str)> =
+                    arguments.iter().map(|(name, value)| (&**name, &**value)).collect();
+                { plugin.prompt(&name, &arguments).await }.map(|prompt| mcp_json::prompt(&prompt))
+            }
+            Method::Suggest { of, is_template, argument, typed, others } => {
+                let reference = match is_template {
+                    true => CompletionReference::ResourceTemplate(of),
+                    false => CompletionReference::Prompt(of),
+                };
+                let argument =
+                    ArgumentCompletion { reference, name: argument, value: typed, others };
+                { plugin.suggest(argument).await }.map(|values| mcp_json::suggestions(&values))
+            }
+            Method::HttpRequests {} => {
+                let requests = plugin.http_requests();
+                Ok(json!(requests.into_iter().map(http_request).collect::<Vec<_>>()))
+            }
+            Method::StateValue { scope: of, key } => {
+                return match plugin.state().bytes(scope(&of), &key) {
+                    None => Ok(Value::Null),
+                    Some(bytes) => serde_json::from_slice(&bytes)
+                        .map_err(|error| invalid(format_args!("{key:?} is not JSON: {error}"))),
+                };
+            }
+            Method::SetState(entry) => {
+                plugin.state().set(scope(&entry.scope), &entry.key, &entry.value);
+                Ok(Value::Null)
+            }
+            Method::StateKeys { scope: of } => Ok(json!(plugin.state().keys(scope(&of)))),
+            Method::AdvanceClock { milliseconds } => match &self.clock {
+                Some(clock) => {
+                    clock.advance(Duration::from_millis(milliseconds));
+                    Ok(Value::Null)
+                }
+                None => return Err(invalid(format_args!("the test has no clock"))),
+            },
+            Method::Start(_) | Method::Shutdown {} => {
+                return Err(CallError::new("protocol", "the plugin runs already"));
+            }
+        };
+        done.map_err(|error| CallError::new(error.code(), tenon_config::chain(&error)))
+    }
+}
+
+fn invalid(problem: std::fmt::Arguments<'_>) -> CallError {
+    CallError::new("invalid-input", problem.to_string())
+}
+
+fn scope(scope: &Scope) -> tenon_test_host::Scope<'_> {
+    match scope {
+        Scope::User => tenon_test_host::Scope::User,
+        Scope::Project => tenon_test_host::Scope::Project,
+        Scope::Session(id) => tenon_test_host::Scope::Session(id),
+    }
+}
+
+fn hook_report(report: tenon_host::HookReport) -> HookReport {
+    let (veto, error) = match &report.outcome {
+        HookOutcome::Veto { reason, .. } => (Some(reason.clone()), None),
+        HookOutcome::Stopped { failure, .. } => (None, Some(failure.to_string())),
+        HookOutcome::Continue => {
+            (None, report.handlers.iter().find_map(|handler| handler.error.clone()))
+        }
+    };
+    HookReport::new(report.context, veto, error)
+}
+
+fn http_answer(answer: HttpAnswer) -> tenon_test_host::HttpAnswer {
+    let mut made = tenon_test_host::HttpAnswer::new(answer.url).status(answer.status);
+    if let Some(method) = answer.method {
+        made = made.method(method);
+    }
+    for (name, value) in answer.headers {
+        made = made.header(name, value);
+    }
+    made.body(answer.body.0)
+}
+
+fn http_request(request: tenon_test_host::HttpRequest) -> HttpRequest {
+    let tenon_test_host::HttpRequest { method, url, headers, body, was_answered, .. } = request;
+    HttpRequest { method, url, headers, body: body.into(), answered: was_answered }
+}
