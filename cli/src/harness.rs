@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenon_harness::protocol::{
-    AnsweredQuestions, CallError, HookReport, HttpAnswer, HttpRequest, Message, Method,
-    PluginSource, Question, Scope, Setup, VERSION,
+    AnsweredQuestions, CallError, HookReport, Message, Method, Question, Setup, VERSION,
 };
 use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
 use tenon_host::types::{
@@ -213,12 +212,7 @@ impl HostedPlugin {
             return Err(CallError::new("protocol", problem));
         }
         let wrong = |problem: String| CallError::new("invalid-input", problem);
-        let mut host = match setup.plugin {
-            PluginSource::Folder(path) => TestHost::folder(path),
-            PluginSource::Component(path) => TestHost::component(path),
-            PluginSource::Script(path) => TestHost::script(path),
-            PluginSource::Server { command, arguments } => TestHost::server(command, arguments),
-        };
+        let mut host = TestHost::of(setup.plugin);
         let limits = toml::Table::try_from(&setup.limits)
             .map_err(|error| wrong(format!("its limits: {error}")))?;
         host = host.config(Value::Object(setup.config)).limits_table(limits);
@@ -237,18 +231,18 @@ impl HostedPlugin {
         for path in setup.beside {
             host = host.beside(path);
         }
-        for (path, content) in setup.files {
-            host = host.file(path, content.0);
+        for file in setup.files {
+            host = host.file(file.path, file.content);
         }
         if let Some(answers) = setup.http {
-            host = host.http(answers.into_iter().map(http_answer));
+            host = host.http(answers);
         }
         let state = match setup.state_folder {
             Some(folder) => State::open(folder).map_err(|error| wrong(error.to_string()))?,
             None => State::new(),
         };
-        for entry in &setup.state {
-            state.set(scope(&entry.scope), &entry.key, &entry.value);
+        for entry in setup.state {
+            state.set(entry.scope, &entry.key, &entry.value);
         }
         host = host.state(&state);
         let clock = setup.clock.as_deref().map(ManualClock::parse).transpose().map_err(wrong)?;
@@ -315,22 +309,19 @@ impl HostedPlugin {
                     ArgumentCompletion { reference, name: argument, value: typed, others };
                 { plugin.suggest(argument).await }.map(|values| mcp_json::suggestions(&values))
             }
-            Method::HttpRequests {} => {
-                let requests = plugin.http_requests();
-                Ok(json!(requests.into_iter().map(http_request).collect::<Vec<_>>()))
-            }
-            Method::StateValue { scope: of, key } => {
-                return match plugin.state().bytes(scope(&of), &key) {
+            Method::HttpRequests {} => Ok(json!(plugin.http_requests())),
+            Method::StateValue { scope, key } => {
+                return match plugin.state().bytes(scope, &key) {
                     None => Ok(Value::Null),
                     Some(bytes) => serde_json::from_slice(&bytes)
                         .map_err(|error| invalid(format_args!("{key:?} is not JSON: {error}"))),
                 };
             }
             Method::SetState(entry) => {
-                plugin.state().set(scope(&entry.scope), &entry.key, &entry.value);
+                plugin.state().set(entry.scope, &entry.key, &entry.value);
                 Ok(Value::Null)
             }
-            Method::StateKeys { scope: of } => Ok(json!(plugin.state().keys(scope(&of)))),
+            Method::StateKeys { scope } => Ok(json!(plugin.state().keys(scope))),
             Method::AdvanceClock { milliseconds } => match &self.clock {
                 Some(clock) => {
                     clock.advance(Duration::from_millis(milliseconds));
@@ -350,14 +341,6 @@ fn invalid(problem: std::fmt::Arguments<'_>) -> CallError {
     CallError::new("invalid-input", problem.to_string())
 }
 
-fn scope(scope: &Scope) -> tenon_test_host::Scope<'_> {
-    match scope {
-        Scope::User => tenon_test_host::Scope::User,
-        Scope::Project => tenon_test_host::Scope::Project,
-        Scope::Session(id) => tenon_test_host::Scope::Session(id),
-    }
-}
-
 fn hook_report(report: tenon_host::HookReport) -> HookReport {
     let (veto, error) = match &report.outcome {
         HookOutcome::Veto { reason, .. } => (Some(reason.clone()), None),
@@ -367,20 +350,4 @@ fn hook_report(report: tenon_host::HookReport) -> HookReport {
         }
     };
     HookReport::new(report.context, veto, error)
-}
-
-fn http_answer(answer: HttpAnswer) -> tenon_test_host::HttpAnswer {
-    let mut made = tenon_test_host::HttpAnswer::new(answer.url).status(answer.status);
-    if let Some(method) = answer.method {
-        made = made.method(method);
-    }
-    for (name, value) in answer.headers {
-        made = made.header(name, value);
-    }
-    made.body(answer.body.0)
-}
-
-fn http_request(request: tenon_test_host::HttpRequest) -> HttpRequest {
-    let tenon_test_host::HttpRequest { method, url, headers, body, was_answered, .. } = request;
-    HttpRequest { method, url, headers, body: body.into(), answered: was_answered }
 }

@@ -70,7 +70,7 @@ use tenon_types::{FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use answers::Answers;
 pub use build::BuildFailed;
 pub use protocol::{CallError, HookReport, HttpAnswer, HttpRequest, Scope};
-use protocol::{PluginSource, Setup, StateEntry};
+use protocol::{HomeFile, PluginSource, Setup, StateEntry};
 pub use running_plugin::RunningPlugin;
 /// What plugins are asked and answer.
 pub use tenon_types as types;
@@ -214,7 +214,7 @@ impl Harness {
 
     /// Writes a file into the home folder of the test, which the plugin finds below `~/` if it is granted.
     pub fn file(mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
-        self.setup.files.insert(path.into(), content.into().into());
+        self.setup.files.push(HomeFile { path: path.into(), content: content.into() });
         self
     }
 

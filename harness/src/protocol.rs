@@ -4,10 +4,7 @@
 //! requests [`Start`](Method::Start) first, and then anything, many requests at a time. The command asks the test what its
 //! plugin asks the user and the default model ([`Question`]). Both are of one version, [`VERSION`].
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
@@ -186,8 +183,8 @@ pub struct Setup {
     pub beside: Vec<PathBuf>,
     /// Answers to its requests over HTTP; without it, the network is the real one.
     pub http: Option<Vec<HttpAnswer>>,
-    /// Files of the home folder, by their paths below it.
-    pub files: BTreeMap<PathBuf, Bytes>,
+    /// Files of the home folder.
+    pub files: Vec<HomeFile>,
     /// What it finds in its state.
     pub state: Vec<StateEntry>,
     /// Where its state is kept.
@@ -290,26 +287,32 @@ impl CallError {
 }
 
 /// Bytes, which JSON has in base64.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
+mod base64 {
+    use ::base64::Engine as _;
+    use ::base64::prelude::BASE64_STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
 
-impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
     }
-}
 
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&BASE64_STANDARD.encode(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        BASE64_STANDARD.decode(text).map(Self).map_err(D::Error::custom)
+        BASE64_STANDARD.decode(text).map_err(D::Error::custom)
     }
+}
+
+/// A file of the test's home folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeFile {
+    /// Its path below the home folder.
+    pub path: PathBuf,
+    /// What is in it.
+    #[serde(with = "base64")]
+    pub content: Vec<u8>,
 }
 
 /// What a test answers to HTTP requests of its plugin.
@@ -333,14 +336,15 @@ pub struct HttpAnswer {
     /// The headers.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Bytes,
+    #[serde(with = "base64")]
+    pub body: Vec<u8>,
 }
 
 impl HttpAnswer {
     /// Answers requests to a URL, in which `*` stands for any text, with the status 200 and nothing else. Of several
     /// answers to a request each is given once, in their order, and the last again and again.
     pub fn new(url: impl Into<String>) -> Self {
-        let (method, headers, body) = (None, Vec::new(), Bytes::default());
+        let (method, headers, body) = (None, Vec::new(), Vec::new());
         Self { method, url: url.into(), status: 200, headers, body }
     }
 
@@ -364,7 +368,7 @@ impl HttpAnswer {
 
     /// Sets the body.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
-        self.body = Bytes(body.into());
+        self.body = body.into();
         self
     }
 
@@ -379,14 +383,15 @@ impl HttpAnswer {
 pub struct HttpRequest {
     /// The method, in capitals.
     pub method: String,
-    /// The whole URL.
+    /// The whole URL. A port other than 443 is taken for one of `http`.
     pub url: String,
     /// The headers, by their names in small letters.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Bytes,
+    #[serde(with = "base64")]
+    pub body: Vec<u8>,
     /// Whether the test had an answer. A request without one fails.
-    pub answered: bool,
+    pub was_answered: bool,
 }
 
 impl Setup {
@@ -403,7 +408,7 @@ impl Setup {
             limits: Map::new(),
             beside: Vec::new(),
             http: None,
-            files: BTreeMap::new(),
+            files: Vec::new(),
             state: Vec::new(),
             state_folder: None,
             clock: None,
@@ -457,7 +462,7 @@ mod tests {
             json!({ "id": 1, "error": { "code": "vetoed", "message": "no" } }),
         );
         let mut setup = Setup::new(PluginSource::Script("s.rhai".into()));
-        setup.files.insert("a".into(), vec![0xff, 0].into());
+        setup.files.push(HomeFile { path: "a".into(), content: vec![0xff, 0] });
         setup.state.push(StateEntry {
             scope: Scope::Session("monday".into()),
             key: "k".into(),
@@ -466,7 +471,7 @@ mod tests {
         setup.http = Some(vec![HttpAnswer::new("*").json(&json!({}))]);
         let start = Message::Request { id: 3, request: Method::Start(Box::new(setup)) };
         let written = serde_json::to_value(&start).unwrap();
-        assert_eq!(written["params"]["files"]["a"], "/wA=");
+        assert_eq!(written["params"]["files"][0]["content"], "/wA=");
         check(start, written);
     }
 }

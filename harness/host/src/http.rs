@@ -7,98 +7,27 @@ use hyper::header::HOST;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use tenon_harness::protocol::{HttpAnswer, HttpRequest};
 use tenon_host::services::{Connector, Resolver, Stream};
 use tenon_host::types::text::fits;
 
-/// What a test answers to HTTP requests of its plugin.
-///
-/// ```
-/// use serde_json::json;
-/// use tenon_test_host::HttpAnswer;
-///
-/// let busy = HttpAnswer::new("https://api.example.com/v1/*").status(503);
-/// let found = HttpAnswer::new("https://api.example.com/v1/*").json(&json!({ "degrees": 21 }));
-/// ```
-#[derive(Debug, Clone)]
-pub struct HttpAnswer {
-    method: Option<String>,
-    url: String,
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
+fn fits_request(answer: &HttpAnswer, method: &str, url: &str) -> bool {
+    answer.method.as_ref().is_none_or(|own| own.eq_ignore_ascii_case(method))
+        && fits(&answer.url, url)
 }
 
-/// What a plugin requested over HTTP.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HttpRequest {
-    /// The method, in capitals.
-    pub method: String,
-    /// The whole URL. A port other than 443 is taken for one of `http`.
-    pub url: String,
-    /// The headers, by their names in small letters.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-    /// Whether the test had an answer. A request without one fails.
-    pub was_answered: bool,
-}
-
-impl HttpAnswer {
-    /// Answers requests to a URL, in which `*` stands for any text, with the status 200 and nothing else. Of several
-    /// answers to a request each is given once, in their order, and the last again and again.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self { method: None, url: url.into(), status: 200, headers: Vec::new(), body: Vec::new() }
+/// # Errors
+///
+/// Where HTTP has no such status or header.
+fn response(answer: HttpAnswer) -> hyper::http::Result<Response<Full<Bytes>>> {
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in &answer.headers {
+        response = response.header(name, value);
     }
-
-    /// Answers requests with this method only.
-    pub fn method(mut self, method: impl Into<String>) -> Self {
-        self.method = Some(method.into());
-        self
-    }
-
-    /// Sets the status.
-    pub fn status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
-    /// Adds a header.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// Sets the body.
-    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
-        self.body = body.into();
-        self
-    }
-
-    /// Sets the body to JSON, and says that it is.
-    pub fn json(self, body: &Value) -> Self {
-        self.header("content-type", "application/json").body(body.to_string())
-    }
-
-    fn fits(&self, method: &str, url: &str) -> bool {
-        self.method.as_ref().is_none_or(|own| own.eq_ignore_ascii_case(method))
-            && fits(&self.url, url)
-    }
-
-    /// # Errors
-    ///
-    /// Where HTTP has no such status or header.
-    fn response(&self) -> hyper::http::Result<Response<Full<Bytes>>> {
-        let mut response = Response::builder().status(self.status);
-        for (name, value) in &self.headers {
-            response = response.header(name, value);
-        }
-        response.body(Full::new(self.body.clone().into()))
-    }
+    response.body(Full::new(answer.body.into()))
 }
 
 /// The network of one test.
@@ -127,7 +56,7 @@ impl Network {
     /// Takes the answer to a request.
     fn take(&self, method: &str, url: &str) -> Option<HttpAnswer> {
         let answers = &mut self.state().answers;
-        let mut fitting = (0..answers.len()).filter(|i| answers[*i].fits(method, url));
+        let mut fitting = (0..answers.len()).filter(|i| fits_request(&answers[*i], method, url));
         let first = fitting.next()?;
         Some(match fitting.next() {
             Some(_) => answers.remove(first),
@@ -157,7 +86,7 @@ impl Network {
             url,
             body,
         });
-        Ok(answer.ok_or("the test has no answer to this request")?.response()?)
+        Ok(response(answer.ok_or("the test has no answer to this request")?)?)
     }
 }
 

@@ -50,9 +50,10 @@ use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform,
 use client::Client;
 pub use clock::ManualClock;
 use http::Network;
-pub use http::{HttpAnswer, HttpRequest};
 pub use running_plugin::RunningPlugin;
-pub use state::{Scope, State};
+pub use state::State;
+pub use tenon_harness::protocol::PluginSource;
+pub use tenon_harness::{HttpAnswer, HttpRequest, Scope};
 /// The host, whose types the calls take and give.
 pub use tenon_host as host;
 
@@ -80,17 +81,6 @@ pub struct TestHost {
     files: BTreeMap<PathBuf, Vec<u8>>,
     cache: Option<PathBuf>,
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
-}
-
-enum PluginSource {
-    /// The folder of a plugin, with its manifest.
-    Folder(PathBuf),
-    Component(PathBuf),
-    Script(PathBuf),
-    Server {
-        command: String,
-        arguments: Vec<String>,
-    },
 }
 
 /// Whether a component has line tables, so that backtraces have lines. Their section has this name.
@@ -131,6 +121,11 @@ pub enum StartError {
 }
 
 impl TestHost {
+    /// The plugin that is at a place.
+    pub fn of(plugin: PluginSource) -> Self {
+        Self::new(plugin)
+    }
+
     /// A component.
     pub fn component(path: impl Into<PathBuf>) -> Self {
         Self::new(PluginSource::Component(path.into()))

@@ -12,8 +12,8 @@ use tenon_host::types::{
 use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform};
 
 use crate::client::Asked;
-use crate::http::{HttpRequest, Network};
-use crate::{ID, State};
+use crate::http::Network;
+use crate::{HttpRequest, ID, State};
 
 /// A plugin that runs. Dropping it ends the host at once; [`Self::shutdown`] lets the plugin say
 /// good-bye.

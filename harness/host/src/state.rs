@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
+use tenon_harness::Scope;
 use tenon_host::services::{Bucket, Quota, STATE_FILE, SqliteStore, StateError, StateStore};
 
 use crate::ID;
@@ -37,17 +38,6 @@ struct Folder {
     store: SqliteStore,
     /// Deletes the folder, if it is a temporary one.
     _temporary: Option<TempDir>,
-}
-
-/// A scope of state, as a manifest requests it under `state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
-    /// What belongs to the user.
-    User,
-    /// What belongs to the project, which is one and the same folder in all runs with one [`State`].
-    Project,
-    /// What belongs to the session of this id.
-    Session(&'a str),
 }
 
 impl Default for State {
@@ -89,7 +79,7 @@ impl State {
     /// # Panics
     ///
     /// If the value is not JSON; [`Self::bytes`] returns it.
-    pub fn get(&self, scope: Scope<'_>, key: &str) -> Option<Value> {
+    pub fn get(&self, scope: Scope, key: &str) -> Option<Value> {
         let bytes = self.bytes(scope, key)?;
         let value = serde_json::from_slice(&bytes);
         Some(value.unwrap_or_else(|error| panic!("the value of {key:?} is not JSON: {error}")))
@@ -100,7 +90,7 @@ impl State {
     /// # Panics
     ///
     /// If no store takes the key or the value, for example because it is too long.
-    pub fn set(&self, scope: Scope<'_>, key: &str, value: &Value) {
+    pub fn set(&self, scope: Scope, key: &str, value: &Value) {
         self.set_bytes(scope, key, value.to_string().as_bytes());
     }
 
@@ -109,7 +99,7 @@ impl State {
     /// # Panics
     ///
     /// If the value cannot be read.
-    pub fn bytes(&self, scope: Scope<'_>, key: &str) -> Option<Vec<u8>> {
+    pub fn bytes(&self, scope: Scope, key: &str) -> Option<Vec<u8>> {
         self.0.store.get(&self.bucket(scope), key).expect("the state is read")
     }
 
@@ -118,7 +108,7 @@ impl State {
     /// # Panics
     ///
     /// If no store takes the key or the value, for example because it is too long.
-    pub fn set_bytes(&self, scope: Scope<'_>, key: &str, value: &[u8]) {
+    pub fn set_bytes(&self, scope: Scope, key: &str, value: &[u8]) {
         self.0.store.set(&self.bucket(scope), key, value, QUOTA).expect("the value is kept");
     }
 
@@ -127,7 +117,7 @@ impl State {
     /// # Panics
     ///
     /// If they cannot be read.
-    pub fn keys(&self, scope: Scope<'_>) -> Vec<String> {
+    pub fn keys(&self, scope: Scope) -> Vec<String> {
         self.0.store.all_keys(&self.bucket(scope)).expect("the state is read")
     }
 
@@ -141,11 +131,11 @@ impl State {
         SqliteStore::open(self.0.path.join(STATE_FILE))
     }
 
-    fn bucket(&self, scope: Scope<'_>) -> Bucket {
+    fn bucket(&self, scope: Scope) -> Bucket {
         match scope {
             Scope::User => Bucket::user(ID),
             Scope::Project => Bucket::project(ID, self.project()),
-            Scope::Session(session) => Bucket::session(ID, session),
+            Scope::Session(session) => Bucket::session(ID, &session),
         }
     }
 }
@@ -158,14 +148,14 @@ mod tests {
     #[test]
     fn what_is_set_is_there_in_its_scope_and_in_no_other() {
         let state = State::new();
-        state.set(Scope::Session("a"), "words", &json!(["tenon"]));
+        state.set(Scope::Session("a".into()), "words", &json!(["tenon"]));
         state.set_bytes(Scope::Project, "picture", &[0xff]);
         let again = state.clone();
-        assert_eq!(again.get(Scope::Session("a"), "words"), Some(json!(["tenon"])));
+        assert_eq!(again.get(Scope::Session("a".into()), "words"), Some(json!(["tenon"])));
         assert_eq!(again.bytes(Scope::Project, "picture"), Some(vec![0xff]));
         assert_eq!(again.keys(Scope::Project), ["picture"]);
-        for empty in [Scope::User, Scope::Session("b")] {
-            assert!(again.keys(empty).is_empty(), "{empty:?}");
+        for empty in [Scope::User, Scope::Session("b".into())] {
+            assert!(again.keys(empty.clone()).is_empty(), "{empty:?}");
         }
     }
 }
