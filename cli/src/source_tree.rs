@@ -1,6 +1,7 @@
 //! The source of a plugin: the files that its component is built from, and when they were written last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,10 +16,13 @@ const SETTINGS: [&str; 2] = ["plugin.toml", "tenon.toml"];
 /// What a file at the top of a plugin's folder is called or ends with if components are built from it. What else lies
 /// there may be anybody's: an author keeps answers and notes there.
 const BUILD_FILES: [&str; 3] = ["package.json", "package-lock.json", "tsconfig.json"];
-const BUILD_FILE_ENDS: [&str; 14] = [
-    ".rs", ".py", ".pyi", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx", ".toml",
-    ".lock", ".wit",
+const BUILD_FILE_ENDS: [&str; 15] = [
+    ".rhai", ".rs", ".py", ".pyi", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx",
+    ".toml", ".lock", ".wit",
 ];
+
+/// Folders with tests and cases, which no component is built from.
+const TEST_FOLDERS: [&str; 3] = ["cases", "test", "tests"];
 
 /// The most files that are looked at, and how deep they may lie.
 const MAX_FILES: usize = 10_000;
@@ -32,6 +36,8 @@ const TOLERANCE: Duration = Duration::from_secs(2);
 pub(crate) struct SourceTree {
     files: BTreeMap<PathBuf, SourceFile>,
     folders: BTreeSet<PathBuf>,
+    /// The folder of the plugin, and those of the crates that it names.
+    roots: BTreeSet<PathBuf>,
 }
 
 /// A file, as far as it shows that it has changed. Two changes may have the same time.
@@ -47,9 +53,8 @@ impl SourceTree {
     pub(crate) fn read(folder: &Path) -> Self {
         let mut tree = Self::default();
         let mut waiting = vec![folder.to_path_buf()];
-        let mut seen = BTreeSet::new();
         while let Some(root) = waiting.pop() {
-            if seen.insert(root.clone()) {
+            if tree.roots.insert(root.clone()) {
                 tree.add(&root, 0);
                 waiting.extend(crates_named_by(&root));
             }
@@ -79,6 +84,15 @@ impl SourceTree {
         }
     }
 
+    /// Whether a file is one that `tenon dev` runs as a test, or lies in a folder of tests at the top of a plugin.
+    fn is_test(&self, path: &Path) -> bool {
+        let below = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
+        let first = below.and_then(|below| below.components().next()).map(|name| name.as_os_str());
+        let name = path.file_name().and_then(OsStr::to_str);
+        TEST_FOLDERS.iter().any(|folder| first == Some(OsStr::new(folder)))
+            || name.is_some_and(is_test_file)
+    }
+
     fn add_file(&mut self, path: PathBuf, metadata: &Metadata) {
         if let Ok(written) = metadata.modified()
             && self.files.len() < MAX_FILES
@@ -97,12 +111,17 @@ impl SourceTree {
         !component.exists() || self.newer_than(component).is_some()
     }
 
-    /// A file that was written after the component: the latest.
+    /// A file that was written after the component, and is no test: the latest.
     pub(crate) fn newer_than(&self, component: &Path) -> Option<&Path> {
         let built = fs::metadata(component).and_then(|metadata| metadata.modified()).ok()?;
-        let (path, latest) = self.files.iter().max_by_key(|(_, file)| file.written)?;
+        let files = self.files.iter().filter(|(path, _)| !self.is_test(path));
+        let (path, latest) = files.max_by_key(|(_, file)| file.written)?;
         (latest.written > built + TOLERANCE).then_some(path)
     }
+}
+
+fn is_test_file(name: &str) -> bool {
+    name.starts_with("test") && name.ends_with(".py") || name.contains(".test.")
 }
 
 fn is_source_folder(name: &str) -> bool {
@@ -130,6 +149,8 @@ fn cargo_inputs(folder: &Path) -> Vec<PathBuf> {
     }) else {
         return Vec::new();
     };
+    // As Cargo names it.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let chosen = std::env::var_os("CARGO_TARGET_DIR").map(|target| folder.join(target));
     // A member of a workspace is built in the workspace's folder.
     let targets = chosen.into_iter().chain(folder.ancestors().map(|root| root.join("target")));
@@ -138,7 +159,9 @@ fn cargo_inputs(folder: &Path) -> Vec<PathBuf> {
         ["release", "debug"].map(|profile| built.join(profile).join(format!("{name}.d")))
     });
     let texts = notes.filter_map(|notes| fs::read_to_string(notes).ok());
-    texts.flat_map(|text| dep_info_inputs(&text)).collect()
+    // Crates of one name may share a target folder: another's inputs are none of this one.
+    let is_own = |inputs: &Vec<PathBuf>| inputs.iter().any(|input| input.starts_with(&folder));
+    texts.map(|text| dep_info_inputs(&text)).filter(is_own).flatten().collect()
 }
 
 /// The inputs that a dep-info file lists: `OUTPUT: INPUT …`, with a backslash before spaces in paths.
@@ -193,7 +216,13 @@ mod tests {
         check("data/words.txt", true);
         check("lib.py", true);
         check("requirements.txt", true);
+        check("greeter.rhai", true);
         check("answers.json", false);
+        check("test_app.py", false);
+        check("tests/it.rs", false);
+        check("cases/greet.toml", false);
+        check("src/greet.test.js", false);
+        check("src/tests.rs", true);
         check("notes.txt", false);
         check("README.md", false);
         check("dev.log", false);
@@ -237,8 +266,11 @@ mod tests {
         // In the folder of its workspace.
         let notes = folder.path().join("target/wasm32-wasip2/release/my_hello.d");
         fs::create_dir_all(notes.parent().unwrap()).unwrap();
-        fs::write(notes, format!("/x/my_hello.wasm: /gone.rs {noted}\n")).unwrap();
+        fs::write(&notes, format!("/x/my_hello.wasm: /gone.rs {noted}\n")).unwrap();
         assert_eq!(newer(), Some(words));
+        // Of a crate of this name elsewhere.
+        fs::write(&notes, "/x/my_hello.wasm: /x/src/lib.rs /x/words\n").unwrap();
+        assert_eq!(newer(), None);
     }
 
     #[test]

@@ -379,7 +379,7 @@ impl HttpAnswer {
 }
 
 /// What a plugin requested over HTTP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequest {
     /// The method, in capitals.
     pub method: String,

@@ -143,7 +143,7 @@ async fn the_test_answers_for_the_user_the_default_model_and_the_web() {
     let fetched = fetch.call("fetch", json!({ "url": url })).await.unwrap();
     assert!(fetched.plain_text().contains("21"), "{fetched:?}");
     let requests = fetch.http_requests().await.unwrap();
-    assert_eq!((&*requests[0].url, requests[0].answered), (url, true));
+    assert_eq!((&*requests[0].url, requests[0].was_answered), (url, true));
 }
 
 #[tokio::test]
