@@ -108,6 +108,11 @@ test("a prompt says messages of both sides", async () => {
   await assert.rejects(host.getPrompt(talk, { topik: "x" }), { message: 'prompt "talk" has no argument `topik`: did you mean `topic`?' });
 });
 
+test("a subject without an output is not judged", async () => {
+  const brief = evaluation({ name: "e", description: "E.", handler: () => 1 });
+  await assert.rejects(new Host().evaluate(brief, { input: "x" }), /evaluation "e": the subject has no "output"/);
+});
+
 const evaluations = [
   ["a score", () => 0.5, { score: 0.5, verdict: "fail", findings: [] }],
   ["true", () => true, { score: 1, verdict: "pass", findings: [] }],

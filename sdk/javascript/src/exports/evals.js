@@ -23,5 +23,6 @@ export async function evaluate(entry, subject, options, context) {
   const found = problems(given, entry.options);
   if (found.length > 0) throw new TenonError("invalid-input", `${entry.what}: ${found.join("; ")}`);
   const judged = parse("members of the subject", subject);
+  if (judged.output === undefined) throw new TenonError("invalid-input", `${entry.what}: the subject has no "output"`);
   return handled(entry, () => entry.handler(judged, withDefaults(given, entry.options), context), toEvaluation);
 }
