@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenon_harness::protocol::{
-    AnsweredQuestions, CallError, HookReport, Message, Method, Question, Setup, VERSION,
+    AnsweredQuestions, CallError, HookReport, Message, Method, PluginSource, Question, Setup,
+    VERSION,
 };
 use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
 use tenon_host::types::{
     ArgumentCompletion, Completion, CompletionReference, CompletionRequest, Error as PluginError,
     FormAnswer, FormRequest, HookPoint, UrlAnswer, UrlRequest, completion_json, mcp_json,
 };
-use tenon_host::{Caller, HookOutcome};
+use tenon_host::{Caller, HookOutcome, HostEnvironment};
 use tenon_test_host::{ManualClock, RunningPlugin, State, TestHost};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -212,7 +213,12 @@ impl HostedPlugin {
             return Err(CallError::new("protocol", problem));
         }
         let wrong = |problem: String| CallError::new("invalid-input", problem);
+        let is_folder = matches!(setup.plugin, PluginSource::Folder(_));
         let mut host = TestHost::of(setup.plugin);
+        if is_folder {
+            // Beside its component would be among its author's files.
+            host = host.share_compiled(&HostEnvironment::of_process());
+        }
         let limits = toml::Table::try_from(&setup.limits)
             .map_err(|error| wrong(format!("its limits: {error}")))?;
         host = host.config(Value::Object(setup.config)).limits_table(limits);

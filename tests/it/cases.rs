@@ -1,6 +1,8 @@
 //! `tenon test`: cases in files, for a script and for a component.
 
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use crate::guests;
 use crate::support::{Project, parsed, stderr, stdout};
@@ -155,7 +157,7 @@ fn a_case_that_fails_says_what_was_expected_and_what_it_is() {
 #[test]
 fn a_component_requests_only_what_the_case_answers() {
     let project = Project::new("plugins.folders = [\".\"]");
-    let component = std::fs::read(guests::FETCH).unwrap();
+    let component = fs::read(guests::FETCH).unwrap();
     let manifest = "plugin.id = \"fetch\"
         runtime = { kind = \"wasm\", path = \"fetch.wasm\" }
         capabilities.network = [\"https://api.example.com/*\"]";
@@ -201,7 +203,35 @@ fn what_is_wrong_with_a_file_names_its_line() {
     let said = stderr(&output);
     assert!(said.contains("cases/all.toml") && said.contains("line 4"), "{said}");
     assert!(said.contains("expct"), "{said}");
-    std::fs::remove_dir_all(project.path("cases")).unwrap();
+    fs::remove_dir_all(project.path("cases")).unwrap();
     let said = stderr(&project.tenon(&["test"]));
     assert!(said.contains("has no cases"), "{said}");
+}
+
+#[test]
+fn cases_do_not_compile_what_is_compiled() {
+    let project = Project::new("plugins.folders = [\"hello\"]");
+    project.write("hello/hello.wasm", fs::read(guests::HELLO).unwrap());
+    let manifest = "plugin.id = \"hello\"\nruntime = { kind = \"wasm\", path = \"hello.wasm\" }\n";
+    project.write("hello/plugin.toml", manifest);
+    let case = "call = \"greet\"\narguments = { name = \"Ada\" }\nexpect.text = \"Hello, Ada!\"\n";
+    let cases: Vec<String> =
+        (0..3).map(|number| format!("[[case]]\nname = \"{number}\"\n{case}")).collect();
+    project.write("hello/cases/greet.toml", cases.join(""));
+    let cache = project.path("compiled");
+    // What is compiled anew is another file.
+    let compiled = || -> Vec<u64> {
+        let files = fs::read_dir(cache.join("tenon/components")).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().ino()).collect()
+    };
+    let run = |arguments: &[&str]| {
+        let output = project.command(arguments).env("XDG_CACHE_HOME", &cache).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    run(&["call", "hello__greet", "name=Ada"]);
+    let before = compiled();
+    assert_eq!(before.len(), 1);
+    assert!(run(&["test", "hello", "--no-build"]).contains("3 passed"));
+    assert_eq!(compiled(), before);
 }

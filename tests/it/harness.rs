@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tenon_harness::types::{
     ArgumentCompletion, CompletionReference, FormAnswer, ResourceBody, UrlAnswer,
@@ -231,8 +232,17 @@ async fn a_plugin_finds_its_files_variables_secrets_and_neighbours() {
     fs::write(folder.path().join("escape.wasm"), fs::read(guests::ESCAPE).unwrap()).unwrap();
     let manifest = "plugin.id = \"own\"\nruntime = { kind = \"wasm\", path = \"escape.wasm\" }\n";
     fs::write(folder.path().join("plugin.toml"), manifest).unwrap();
+    // What it keeps of the user is in this folder.
+    let command = folder.path().join("command");
+    let program = format!(
+        "#!/bin/sh\nexport XDG_CACHE_HOME={0}/cache XDG_STATE_HOME={0}/state\nexec {1} \"$@\"\n",
+        folder.path().display(),
+        tenon().display()
+    );
+    fs::write(&command, program).unwrap();
+    fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
     let plugin = Harness::folder(folder.path())
-        .command(tenon())
+        .command(&command)
         .grant("filesystem", ["read:~/notes/*"])
         .grant("environment", ["SEEN"])
         .environment("SEEN", "by the plugin")
@@ -248,6 +258,8 @@ async fn a_plugin_finds_its_files_variables_secrets_and_neighbours() {
     let read = json!({ "edition": "std", "deed": "read", "path": path });
     let read = plugin.call("attempt", read).await.unwrap();
     assert_eq!(read.plain_text(), "ok from the test");
+    let compiled = fs::read_dir(folder.path().join("cache/tenon/components")).unwrap();
+    assert_eq!(compiled.count(), 1, "another test finds it compiled");
 
     let plugin = component(guests::CALLER)
         .shared()

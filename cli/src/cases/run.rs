@@ -11,7 +11,7 @@ use tenon_host::types::{
     Completion, CompletionRequest, Content, ContentBlock, FormAnswer, Part, ResourceBody,
     ResourceContents,
 };
-use tenon_host::{CallError, HookOutcome};
+use tenon_host::{CallError, HookOutcome, HostEnvironment};
 use tenon_test_host::{HttpAnswer, RunningPlugin, Scope, State, TestHost};
 
 use super::check::{Outcome, problems};
@@ -25,7 +25,7 @@ pub(crate) struct PluginUnderTest {
     /// What its manifest requests, which is granted where a case says nothing else.
     requested: BTreeMap<String, Vec<String>>,
     /// Where compiled components are kept.
-    cache: Option<PathBuf>,
+    host_environment: HostEnvironment,
 }
 
 impl PluginUnderTest {
@@ -34,7 +34,7 @@ impl PluginUnderTest {
         Self {
             folder: authored.folder.clone(),
             requested: authored.plugin.requested(),
-            cache: authored.sources.host_environment.cache.clone(),
+            host_environment: authored.sources.host_environment.clone(),
         }
     }
 }
@@ -118,9 +118,7 @@ fn test_host(plugin: &PluginUnderTest, given: &Given) -> TestHost {
     for (path, text) in &given.files {
         host = host.file(path.trim_start_matches("~/"), text.as_str());
     }
-    if let Some(folder) = &plugin.cache {
-        host = host.cache(folder);
-    }
+    host = host.share_compiled(&plugin.host_environment);
     let state = State::new();
     for (key, value) in &given.state {
         state.set(Scope::Project, key, value);

@@ -79,7 +79,8 @@ pub struct TestHost {
     state: Option<State>,
     network: Option<Network>,
     files: BTreeMap<PathBuf, Vec<u8>>,
-    cache: Option<PathBuf>,
+    /// Where compiled components are kept, and the key to them.
+    compiled: Option<(PathBuf, Option<PathBuf>)>,
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
 }
 
@@ -167,7 +168,7 @@ impl TestHost {
             state: None,
             network: None,
             files: BTreeMap::new(),
-            cache: None,
+            compiled: None,
             adjust: Box::new(|builder| builder),
         }
     }
@@ -224,9 +225,11 @@ impl TestHost {
         self
     }
 
-    /// Keeps compiled components in this folder, for other tests.
-    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.cache = Some(folder.into());
+    /// Shares compiled components with the hosts of this environment, which need not compile them again. By default
+    /// they are kept beside a component, and end with the test where there is a folder or a script.
+    pub fn share_compiled(mut self, host_environment: &HostEnvironment) -> Self {
+        let HostEnvironment { cache, state, .. } = host_environment;
+        self.compiled = cache.clone().map(|cache| (cache, state.clone()));
         self
     }
 
@@ -455,13 +458,17 @@ impl TestHost {
             PluginSource::Component(path) => path.parent().unwrap_or(folder).join("tenon-harness"),
             _ => folder.join("kept"),
         };
-        let cache = self.cache.clone().unwrap_or_else(|| kept.join("cache"));
+        let (cache, state) = self.compiled.clone().unwrap_or_else(|| {
+            let folder = |name: &str| kept.join(name);
+            (folder("cache"), Some(folder("state")))
+        });
         HostEnvironment {
             environment: self.environment.clone(),
             home: Some(folder.join("home")),
             data: Some(folder.join("data")),
             cache: Some(cache),
-            state: Some(kept.join("state")),
+            // Nothing but the key is kept there: the plugin's own state is elsewhere.
+            state,
             ..HostEnvironment::default()
         }
     }
