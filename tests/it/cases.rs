@@ -235,3 +235,19 @@ fn cases_do_not_compile_what_is_compiled() {
     assert!(run(&["test", "hello", "--no-build"]).contains("3 passed"));
     assert_eq!(compiled(), before);
 }
+
+#[test]
+fn cases_have_home_and_data_folders_of_their_own() {
+    let project = Project::new("plugins.folders = [\"escape\"]");
+    project.write("escape/escape.wasm", fs::read(guests::ESCAPE).unwrap());
+    let manifest = "plugin.id = \"escape\"\nruntime = { kind = \"wasm\", path = \"escape.wasm\" }\n\
+                    [capabilities]\nfilesystem = [\"read:/no/such/*\", \"read:~/notes/**\", \"readwrite:${data}/**\"]";
+    project.write("escape/plugin.toml", manifest);
+    let cases = "[[case]]\nname = \"they are there\"\nfiles = { \"~/notes/a\" = \"x\" }\ncall = \"roots\"\n\
+                 expect.contains = \"/home/notes\"\n";
+    project.write("escape/cases/roots.toml", cases);
+    let data = "[[case]]\nname = \"data\"\ncall = \"roots\"\nexpect.contains = \"/data/\"\n";
+    project.write("escape/cases/data.toml", data);
+    let output = project.tenon(&["test", "escape", "--no-build"]);
+    assert!(stdout(&output).contains("2 passed"), "{}{}", stdout(&output), stderr(&output));
+}

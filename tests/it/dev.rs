@@ -109,6 +109,31 @@ fn what_does_not_compile_leaves_the_former_plugin_and_says_so() {
 }
 
 #[test]
+fn what_does_not_load_leaves_the_former_plugin_and_each_call_says_so() {
+    let project = project(&greeting("good"));
+    let manifest = std::fs::read_to_string(project.path("greeter/plugin.toml")).unwrap();
+    let dev = Dev::start(&project, 1);
+    let wrong =
+        format!("{manifest}\nsettings.city = 4\nsettings_schema.properties.city.type = \"string\"");
+    for (text, expected) in [
+        (&*wrong, "at /city: 4 is not of type"),
+        (&format!("{manifest}\nsettigns.x = 1"), "settigns"),
+    ] {
+        project.write("greeter/plugin.toml", text);
+        for _ in 0..2 {
+            let output = project.tenon(&["call", "greeter__greet"]);
+            let said = stderr(&output);
+            assert_eq!(stdout(&output), "good\n", "{said}");
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+    project.write("greeter/plugin.toml", &manifest);
+    let output = project.tenon(&["call", "greeter__greet"]);
+    assert_eq!((stdout(&output), stderr(&output)), ("good\n".into(), String::new()));
+    dev.end();
+}
+
+#[test]
 fn errors_of_calls_are_those_of_every_command() {
     let project = project("tool(#{ name: \"fail\", description: \"Fails\" }, |a| throw \"no\");");
     let dev = Dev::start(&project, 1);

@@ -14,7 +14,7 @@ use tenon_host::services::GrantAll;
 use tenon_host::{Event, HostEnvironment, Step};
 
 use crate::guests;
-use crate::support::{Project, Running, call, host_environment, text};
+use crate::support::{Project, Running, call, host_environment, stderr, stdout, text};
 
 const EDITIONS: [&str; 3] = ["std", "0.2", "0.3"];
 
@@ -607,6 +607,8 @@ async fn each_plugin_has_a_folder_for_its_data() {
     for id in ["one", "two"] {
         assert_eq!(attempt(id, "write", &own(id, "x"), "").await, "ok");
         assert_eq!(attempt(id, "read", &own(id, "x"), "").await, "ok written");
+        // As `create_dir_all` makes it first of all.
+        assert_eq!(attempt(id, "make-folder", &own(id, ""), "").await, "AlreadyExists");
     }
     for (id, path) in [("one", own("two", "x")), ("greedy", own("one", "x"))] {
         let said = attempt(id, "read", &path, "").await;
@@ -615,4 +617,33 @@ async fn each_plugin_has_a_folder_for_its_data() {
         assert!(is_denied(&said) || said == "NotFound", "{id} {path}: {said}");
     }
     assert_eq!(fs::read_to_string(own("two", "x")).unwrap(), "written");
+}
+
+#[test]
+fn the_folder_for_data_is_that_of_the_project_wherever_a_command_runs() {
+    let where_is = |project: &Project, folder: &str, more: &[&str]| {
+        let mut command = project.command(&["call", "where__is"]);
+        command.args(more).current_dir(project.path(folder));
+        command.env("XDG_DATA_HOME", "/no/such/data").env("HOME", "/no/such/home");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let project = || {
+        let project =
+            Project::new("plugins.scripts = [\"where.rhai\"]\nsettings.where.data = \"${data}\"");
+        let script =
+            "tool(#{ name: \"is\", description: \"Says where\" }, |arguments| config(\"data\"));";
+        project.write("where.rhai", script);
+        project.write("below/deep/x", "");
+        project
+    };
+    let (one, two) = (project(), project());
+    let here = where_is(&one, "", &[]);
+    assert!(here.starts_with("/no/such/data/tenon/projects/"), "{here}");
+    assert_eq!(where_is(&one, "below/deep", &[]), here);
+    assert_eq!(where_is(&one, "below", &["--project", ".."]), here);
+    let whole = one.path("");
+    assert_eq!(where_is(&one, "below", &["--project", whole.to_str().unwrap()]), here);
+    assert_ne!(where_is(&two, "", &[]), here);
 }

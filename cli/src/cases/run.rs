@@ -1,12 +1,14 @@
 //! Runs a case: in a host of its own, with one plugin, and with nothing but what the case says.
 
 use futures::future::join_all;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use tenon_config::grant::FILESYSTEM;
 use tenon_host::types::{
     Completion, CompletionRequest, Content, ContentBlock, FormAnswer, Part, ResourceBody,
     ResourceContents,
@@ -33,10 +35,30 @@ impl PluginUnderTest {
     pub(crate) fn new(authored: &AuthoredPlugin) -> Self {
         Self {
             folder: authored.folder.clone(),
-            requested: authored.plugin.requested(),
+            requested: requested(authored),
             host_environment: authored.sources.host_environment.clone(),
         }
     }
+}
+
+/// What a plugin's manifest requests. Files of the user's home folder and of the plugin's own are those of each case.
+fn requested(authored: &AuthoredPlugin) -> BTreeMap<String, Vec<String>> {
+    #[derive(Default, Deserialize)]
+    struct Requests {
+        #[serde(default)]
+        capabilities: BTreeMap<String, Vec<String>>,
+    }
+    let mut requested = authored.plugin.requested();
+    let text = fs::read_to_string(authored.plugin.named_in()).unwrap_or_default();
+    let written: Requests = toml::from_str(&text).unwrap_or_default();
+    let (resolved, written) = (requested.get_mut(FILESYSTEM), written.capabilities.get(FILESYSTEM));
+    for (resolved, written) in resolved.into_iter().flatten().zip(written.into_iter().flatten()) {
+        let path = written.split_once(':').map_or("", |(_, path)| path);
+        if path.starts_with("~/") || path.starts_with("${data}") {
+            resolved.clone_from(written);
+        }
+    }
+    requested
 }
 
 /// How a case went.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenon_config::discover::Candidate;
 use tenon_host::types::ToolResult;
-use tenon_host::{Event, Platform, PluginKind, Subscription};
+use tenon_host::{Event, Platform, PluginKind, PluginState, Subscription};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::calls::{Asking, DevAnswer, DevCall, Listener};
@@ -28,6 +28,8 @@ pub(crate) struct Session {
     work: JoinSet<Done>,
     /// Calls that wait for what is being built.
     waiting: Vec<(Asking, DevCall)>,
+    /// Why plugins were not loaded as they are now on disk.
+    not_loaded: BTreeMap<String, String>,
     /// The last call, which is made again when plugins are loaded.
     last_call: Option<DevCall>,
 }
@@ -82,6 +84,7 @@ impl Session {
             watch: FolderWatch::new()?,
             work: JoinSet::new(),
             waiting: Vec::new(),
+            not_loaded: BTreeMap::new(),
             last_call: None,
         };
         session.look()?;
@@ -108,7 +111,11 @@ impl Session {
                 () = &mut stop => return Ok(()),
                 () = self.watch.changed() => self.look_and_load(platform, &mut loads).await?,
                 // The platform watches as well, and may have been the first.
-                () = loads.next() => self.repeat(platform),
+                event = loads.next() => {
+                    if self.note_load(&event) {
+                        self.repeat(platform);
+                    }
+                }
                 Ok(mut asking) = listener.accept() => {
                     self.work.spawn(async move {
                         match asking.call().await {
@@ -271,9 +278,29 @@ impl Session {
     /// Loads what has changed on disk, and makes the last call again where something has.
     async fn load(&mut self, platform: &Platform, loads: &mut Loads) {
         platform.reload().await;
+        let mut is_loaded = false;
+        for event in loads.arrived() {
+            is_loaded |= self.note_load(&event);
+        }
         // Where somebody has just asked for a call, that one is enough.
-        if loads.arrived() && self.waiting.is_empty() {
+        if is_loaded && self.waiting.is_empty() {
             self.repeat(platform);
+        }
+    }
+
+    /// Notes what became of a plugin whose files have changed. Gives whether it was loaded.
+    fn note_load(&mut self, event: &Event) -> bool {
+        match event {
+            Event::Reloaded { plugin, .. } => {
+                self.not_loaded.remove(&**plugin);
+                true
+            }
+            Event::NotReloaded { plugin: Some(plugin), problem } => {
+                self.not_loaded.insert(plugin.to_string(), problem.clone());
+                false
+            }
+            // Whatever was missed may have been that.
+            _ => true,
         }
     }
 
@@ -314,23 +341,34 @@ impl Session {
     /// What the caller of a tool should know of its plugin.
     fn notes(&self, platform: &Platform, tool: &str) -> Vec<String> {
         let registry = platform.registry();
-        let Some((owner, _)) = registry.tool(tool) else { return Vec::new() };
-        let problem = self.plugins.get(&**owner.id()).and_then(|plugin| plugin.problem.as_ref());
+        let unread = platform.diagnostics().into_iter().map(|diagnostic| diagnostic.to_string());
+        let Some((owner, _)) = registry.tool(tool) else {
+            // It may be a tool of one that is not there.
+            let plugins = platform.plugins();
+            let missing = plugins.iter().filter(|report| report.state != PluginState::Ready);
+            let notes = missing.map(|report| {
+                let why = report.detail.as_deref().unwrap_or_default();
+                format!("plugin \"{}\" is {}: {why}", report.plugin, report.state)
+            });
+            return notes.chain(unread).collect();
+        };
+        let not_built = self.plugins.get(&**owner.id()).and_then(|plugin| plugin.problem.as_ref());
+        let problem = not_built.or_else(|| self.not_loaded.get(&**owner.id()));
         let note =
             |problem| format!("plugin \"{}\" is older than its source: {problem}", owner.id());
-        problem.map(note).into_iter().collect()
+        problem.map(note).into_iter().chain(unread).collect()
     }
 }
 
-/// The events of plugins that were loaded, by whomever: who watches them all says what was loaded.
+/// The events of plugins that were loaded or not, by whomever: who watches them all says what was loaded.
 struct Loads(Subscription);
 
 impl Loads {
     /// Waits for one.
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Event {
         loop {
             match self.0.next().await {
-                Some(Event::Reloaded { .. } | Event::Missed { .. }) => return,
+                Some(event) if is_of_load(&event) => return event,
                 Some(_) => {}
                 // The platform has ended, and loads nothing more.
                 None => std::future::pending().await,
@@ -338,12 +376,17 @@ impl Loads {
         }
     }
 
-    /// Whether any have arrived, which are taken.
-    fn arrived(&mut self) -> bool {
-        let arrived = std::iter::from_fn(|| self.0.try_next());
-        // All of them are taken.
-        arrived.filter(|event| matches!(event, Event::Reloaded { .. })).count() > 0
+    /// Takes those that have arrived.
+    fn arrived(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.0.try_next()).filter(is_of_load).collect()
     }
+}
+
+fn is_of_load(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Reloaded { .. } | Event::NotReloaded { plugin: Some(_), .. } | Event::Missed { .. }
+    )
 }
 
 impl WatchedPlugin {

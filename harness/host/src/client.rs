@@ -61,9 +61,9 @@ impl ClientFeatures for Client {
         let method = match missing {
             ClientFeature::Forms => "user",
             ClientFeature::Pages => "pages",
-            _ => "default_model",
+            _ => "model",
         };
-        format!("the test answers with `TestHost::{method}`")
+        format!("the test answers with `{method}`")
     }
 
     async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {

@@ -62,7 +62,7 @@ impl<'a> PathContext<'a> {
 }
 
 /// The folder in which a plugin keeps data of its own. Plugins of one id that two projects bring have two: what one keeps
-/// is not for the other.
+/// is not for the other. The project is named by its real path.
 pub(crate) fn data_folder(
     host_environment: &HostEnvironment,
     id: &str,
@@ -72,6 +72,7 @@ pub(crate) fn data_folder(
     Some(match project {
         None => all.join("plugins").join(id),
         Some(project) => {
+            debug_assert!(project.is_absolute(), "it would be that of every project");
             let digest = Digest::of(project.as_os_str().as_encoded_bytes()).to_string();
             let digits = digest.trim_start_matches("sha256:");
             all.join("projects").join(&digits[..PROJECT_DIGITS]).join(id)

@@ -134,8 +134,9 @@ impl CandidateReader<'_> {
     fn data_folder(&self, id: &str) -> Option<PathBuf> {
         let workspace = self.sources.workspace.as_deref();
         let project = || workspace.unwrap_or_else(|| self.config().folder());
-        let project = self.root.origin.is_of_project().then(project);
-        path_context::data_folder(self.host_environment(), id, project)
+        // However it is named, and wherever a command runs in it, a project is the folder that it really is.
+        let project = self.root.origin.is_of_project().then(|| files::real_or_absolute(project()));
+        path_context::data_folder(self.host_environment(), id, project.as_deref())
     }
 
     /// A path of the configuration, which begins in its folder.

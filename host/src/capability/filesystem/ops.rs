@@ -274,6 +274,10 @@ impl BaseFolder {
 
     pub(super) fn create_folder(&self, path: &str) -> Result<(), FileError> {
         let trimmed = path.trim_end_matches('/');
+        // The folder itself, which is how the standard library says a folder that was granted.
+        if !path.is_empty() && trimmed.split('/').all(|name| matches!(name, "" | ".")) {
+            return Err(Errno::EXIST.into());
+        }
         let (folder, name) = self.find_to_change(trimmed, false)?;
         Ok(mkdirat(&*folder.handle, name, Mode::from_raw_mode(0o777))?)
     }
