@@ -47,7 +47,21 @@ async fn serve(
         let line = input.next_line().await;
         let line = line.map_err(|error| Error::Host(format!("input cannot be read: {error}")))?;
         let Some(line) = line else { break };
-        match serde_json::from_str(&line) {
+        let strange = |error: serde_json::Error| {
+            Error::Input(format!(
+                "`tenon harness` is for tests that use the crate tenon-harness: {error}"
+            ))
+        };
+        let message: Value = serde_json::from_str(&line).map_err(strange)?;
+        let id = message["id"].as_u64();
+        if let Some(problem) = other_version(&message) {
+            test.done(id.unwrap_or_default(), Err(problem));
+            continue;
+        }
+        match serde_json::from_value(message) {
+            Ok(Message::Request { id, request: Method::Start(_) }) if hosted.is_some() => {
+                test.done(id, Err(CallError::new("protocol", "the plugin runs already")));
+            }
             Ok(Message::Request { id, request: Method::Start(setup) }) => {
                 match HostedPlugin::start(*setup, &test).await {
                     Ok(plugin) => {
@@ -77,17 +91,24 @@ async fn serve(
             },
             Ok(Message::Result { id, result }) => test.answered(id, Ok(result)),
             Ok(Message::Error { id, error }) => test.answered(id, Err(error)),
-            Err(error) => {
-                return Err(Error::Input(format!(
-                    "`tenon harness` is for tests that use the crate tenon-harness: {error}"
-                )));
-            }
+            Err(error) => match id {
+                Some(id) => test.done(id, Err(CallError::new("protocol", error.to_string()))),
+                None => return Err(strange(error)),
+            },
         }
     }
     drop((hosted, test));
     // Calls that are still in flight hold the other end; nobody waits for them.
     let _ = tokio::time::timeout(Duration::from_millis(100), writer).await;
     Ok(())
+}
+
+/// Says that a test of another version wants to start a plugin. What else it says may have another form.
+fn other_version(message: &Value) -> Option<CallError> {
+    let theirs = message.get("params")?.get("protocol")?;
+    let is_other = message["method"] == "start" && *theirs != json!(VERSION);
+    let problem = || format!("it speaks version {VERSION} of the protocol, and the test {theirs}");
+    is_other.then(|| CallError::new("protocol", problem()))
 }
 
 async fn write(mut lines: mpsc::UnboundedReceiver<Vec<u8>>, mut output: impl AsyncWrite + Unpin) {
@@ -208,10 +229,6 @@ struct HostedPlugin {
 
 impl HostedPlugin {
     async fn start(setup: Setup, test: &Arc<Test>) -> Result<Self, CallError> {
-        if setup.protocol != VERSION {
-            let problem = format!("it speaks version {VERSION}, and the test {}", setup.protocol);
-            return Err(CallError::new("protocol", problem));
-        }
         let wrong = |problem: String| CallError::new("invalid-input", problem);
         let is_folder = matches!(setup.plugin, PluginSource::Folder(_));
         let mut host = TestHost::of(setup.plugin);
@@ -248,7 +265,8 @@ impl HostedPlugin {
             None => State::new(),
         };
         for entry in setup.state {
-            state.set(entry.scope, &entry.key, &entry.value);
+            let set = state.try_set(entry.scope, &entry.key, &entry.value);
+            set.map_err(|error| wrong(format!("the state {:?}: {error}", entry.key)))?;
         }
         host = host.state(&state);
         let clock = setup.clock.as_deref().map(ManualClock::parse).transpose().map_err(wrong)?;
@@ -324,7 +342,8 @@ impl HostedPlugin {
                 };
             }
             Method::SetState(entry) => {
-                plugin.state().set(entry.scope, &entry.key, &entry.value);
+                let set = plugin.state().try_set(entry.scope, &entry.key, &entry.value);
+                set.map_err(|error| invalid(format_args!("{:?}: {error}", entry.key)))?;
                 Ok(Value::Null)
             }
             Method::StateKeys { scope } => Ok(json!(plugin.state().keys(scope))),

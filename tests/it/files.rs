@@ -576,6 +576,8 @@ async fn each_plugin_has_a_folder_for_its_data() {
     plugin("two", "readwrite:${data}/**");
     // A glob over all of it is one over the plugin's own.
     plugin("greedy", &format!("readwrite:{}/**", data.display()));
+    let both = format!("readwrite:{}/**\", \"readwrite:${{data}}/**", data.display());
+    plugin("both", &both);
     let script = "tool(#{ name: \"is\", description: \"Says where\" }, |arguments| \
                   `${config(\"book\")} ${config(\"home\")}`);";
     project.write("own/where/w.rhai", script);
@@ -604,7 +606,7 @@ async fn each_plugin_has_a_folder_for_its_data() {
         let arguments = json!({ "edition": "std", "deed": deed, "path": path, "other": other });
         text(&platform, &format!("{plugin}__attempt"), arguments).await
     };
-    for id in ["one", "two"] {
+    for id in ["one", "two", "both"] {
         assert_eq!(attempt(id, "write", &own(id, "x"), "").await, "ok");
         assert_eq!(attempt(id, "read", &own(id, "x"), "").await, "ok written");
         // As `create_dir_all` makes it first of all.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tenon_harness::types::{
@@ -304,4 +305,43 @@ async fn an_mcp_server_is_a_plugin_as_well() {
     let said = server.call("echo", json!({ "text": "hi" })).await.unwrap();
     assert!(said.plain_text().contains("hi"), "{said:?}");
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_answered_and_the_plugin_goes_on() {
+    let (script, _folder) = script(r#"tool(#{ name: "one", description: "d" }, |a| 1);"#);
+    let plugin = script.start().await.unwrap();
+    let long = "k".repeat(5_000);
+    let refused = plugin.set_state(Scope::User, &long, json!(1)).await.unwrap_err();
+    assert_eq!(refused.code, "invalid-input");
+    assert_eq!(plugin.call("one", json!({})).await.unwrap().plain_text(), "1");
+    let (script, _folder) = self::script("");
+    let refused = script.state(Scope::User, long, json!(1)).start().await.err().unwrap();
+    assert!(matches!(&refused, StartError::Refused(_)), "{refused}");
+}
+
+#[test]
+fn another_version_and_unknown_requests_are_told_by_their_ids() {
+    let mut command = std::process::Command::new(tenon());
+    let mut child = command
+        .arg("harness")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = [
+        json!({ "id": 1, "method": "start", "params": { "protocol": 9, "other": true } }),
+        json!({ "id": 2, "method": "dance", "params": {} }),
+        json!({ "id": 3, "method": "prompts", "params": {} }),
+    ];
+    for line in lines {
+        writeln!(child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<&Value> = said.iter().map(|line| &line["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2), &json!(3)]);
+    assert!(said.iter().all(|line| line["error"]["code"] == "protocol"), "{said:?}");
+    assert!(said[0]["error"]["message"].as_str().unwrap().contains("and the test 9"), "{said:?}");
 }

@@ -165,11 +165,13 @@ mod tests {
 
     #[test]
     fn a_request_differs_in_what_is_said_of_it() {
-        let mut made = HttpRequest::default();
-        made.method = "POST".into();
-        made.url = "https://a/b".into();
-        made.headers = vec![("authorization".into(), "Bearer k".into())];
-        made.body = b"{\"c\": 1}".to_vec();
+        let made = HttpRequest {
+            method: "POST".into(),
+            url: "https://a/b".into(),
+            headers: vec![("authorization".into(), "Bearer k".into())],
+            body: b"{\"c\": 1}".to_vec(),
+            was_answered: true,
+        };
         let check = |text: &str, expected: Option<&str>| {
             let wanted: ExpectedRequest = toml::from_str(text).unwrap();
             let found = differs(&wanted, &made);

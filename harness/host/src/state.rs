@@ -112,6 +112,15 @@ impl State {
         self.0.store.set(&self.bucket(scope), key, value, QUOTA).expect("the value is kept");
     }
 
+    /// Sets the value of a key as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If no store takes the key or the value, for example because it is too long.
+    pub fn try_set(&self, scope: Scope, key: &str, value: &Value) -> Result<(), StateError> {
+        self.0.store.set(&self.bucket(scope), key, value.to_string().as_bytes(), QUOTA)
+    }
+
     /// Returns the keys of a scope in the order of their bytes.
     ///
     /// # Panics

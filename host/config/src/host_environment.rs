@@ -82,14 +82,17 @@ impl HostEnvironment {
         };
         let cache = folder("XDG_CACHE_HOME").or(cache).map(|path| path.join("tenon"));
         let state = folder("XDG_STATE_HOME").or(state).map(|path| path.join("tenon"));
-        // Where the host's own folders are in the same place, which are not for plugins, it has another name.
-        let name = if cfg!(any(windows, target_os = "macos")) { "tenon-data" } else { "tenon" };
-        let data = folder("XDG_DATA_HOME").or(data).map(|path| path.join(name));
+        let data = folder("XDG_DATA_HOME").or(data).map(|path| path.join("tenon"));
         // In the same place on every system, as for the other programs.
         let servers = folder("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
         let servers = servers.map(|path| path.join("mcp/servers.json"));
         let configuration =
             folder("XDG_CONFIG_HOME").or(configuration).map(|path| path.join("tenon"));
+        // Where one of the host's own folders is in the same place, which are not for plugins, it has another name.
+        let data = match [&cache, &state, &configuration].contains(&&data) {
+            true => data.map(|data| data.with_file_name("tenon-data")),
+            false => data,
+        };
         Self { environment, home, cache, state, data, configuration, servers }
     }
 
@@ -114,6 +117,8 @@ mod tests {
         let data = |pairs: &[(&str, &str)]| all(pairs).data;
         assert_eq!(data(&[("HOME", "/h")]), Some("/h/.local/share/tenon".into()));
         assert_eq!(data(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")]), Some("/d/tenon".into()));
+        let same = [("HOME", "/h"), ("XDG_DATA_HOME", "/c"), ("XDG_CONFIG_HOME", "/c")];
+        assert_eq!(data(&same), Some("/c/tenon-data".into()));
         assert_eq!(of(&[("HOME", "/h")]), Some("/h/.cache/tenon".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]), Some("/c/tenon".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "c")]), Some("/h/.cache/tenon".into()));

@@ -68,7 +68,8 @@ impl FileRules {
         self.bases().any(|(_, base)| self.is_own(base))
     }
 
-    fn is_own(&self, path: &str) -> bool {
+    /// Whether a path lies in the plugin's folder for data of its own.
+    pub fn is_own(&self, path: &str) -> bool {
         self.data_folder.as_ref().is_some_and(|folder| is_within(path, folder))
     }
 

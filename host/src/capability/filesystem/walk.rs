@@ -128,7 +128,9 @@ impl FileGrants {
                         && root.path.strip_prefix(&*outer.path) == Some(rest)
                 })
             };
-            if !outer.iter().any(is_within) {
+            // The way from above to the plugin's own folder leads through those of others.
+            let is_own_root = |outer: &Root| rules.is_own(&root.path) && !rules.is_own(&outer.path);
+            if !outer.iter().any(|outer| is_within(outer) && !is_own_root(outer)) {
                 outer.push(root);
             }
         }
