@@ -624,6 +624,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plugins_own_data_is_no_reason_to_warn() {
+        let warnings = |value: &str| {
+            let mut set = GrantSet::default();
+            set.add_approved("filesystem", value).unwrap();
+            let host_environment = HostEnvironment {
+                home: Some("/no/such/home".into()),
+                data: Some("/no/such/home/.ssh/tenon".into()),
+                ..HostEnvironment::default()
+            };
+            set.warnings(&host_environment, &BTreeSet::new()).len()
+        };
+        assert_eq!(warnings("readwrite:/no/such/home/.ssh/tenon/plugins/notes/**"), 0);
+        assert_eq!(warnings("readwrite:/no/such/home/.ssh/tenon/**"), 1);
+        assert_eq!(warnings("readwrite:/no/such/home/.ssh/other/**"), 1);
+    }
+
+    #[test]
     fn what_is_more_than_another_is_found() {
         let check = |capability: &str, granted: &[&str], wanted: &str, expected: bool| {
             let mut set = GrantSet::default();

@@ -526,11 +526,13 @@ pub(super) fn file_type(stat: &Stat) -> FileType {
 mod tests {
     use super::*;
     use rustix::io::{FdFlags, fcntl_getfd};
+    use std::collections::BTreeSet;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
-    use tenon_config::grant::{PathGrant, Protection};
+    use tenon_config::grant::{GrantSet, Grants, PathGrant, Protection};
+    use tenon_config::host_environment::HostEnvironment;
     use tenon_config::path_context::PathContext;
 
     fn set(texts: &[&str], base: &Path) -> Vec<PathGrant> {
@@ -555,6 +557,28 @@ mod tests {
 
     fn opened(files: &FileGrants, path: &Path) -> Folder {
         files.open_resolved(path.to_str().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_folder_for_data_is_a_root_also_within_another() {
+        let check = |texts: &[&str], expected: &[&str]| {
+            let mut set = GrantSet::default();
+            texts.iter().for_each(|text| set.add_approved("filesystem", text).unwrap());
+            let host_environment = HostEnvironment {
+                data: Some("/no/such/data".into()),
+                ..HostEnvironment::default()
+            };
+            let own = Some(Path::new("/no/such/data/x"));
+            let grants = Grants::new(set.clone(), set);
+            let rules = FileRules::of(&grants, own, &host_environment, &BTreeSet::new());
+            let files = FileGrants::new(rules);
+            let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
+            assert_eq!(roots, expected, "{texts:?}");
+        };
+        let (all, own) = ("read:/no/such/**", "read:/no/such/data/x/**");
+        check(&[all, own], &["/no/such", "/no/such/data/x"]);
+        check(&[all, "read:/no/such/y/**"], &["/no/such"]);
+        check(&[own, "read:/no/such/data/x/y/**"], &["/no/such/data/x"]);
     }
 
     #[test]
