@@ -56,7 +56,7 @@ pub use capability::server::{ServerReport, StartQueueProgress};
 pub use capability::services;
 pub use invoke::stored_results::URI as RESULT_URI;
 pub use invoke::{Model, ReadLimit};
-pub use load::{SettingsError, check_settings};
+pub use load::{SettingsError, check_default_settings, check_settings};
 pub use observe::event::{
     BreakerState, CallEvent, Event, PluginChange, ServerState, Step, Subscription,
 };

@@ -139,7 +139,7 @@ impl LoadError {
                 "request it in plugin.toml with `{line}` under [capabilities], then approve it"
             )),
             Self::Settings { id, problem: SettingsError::Values(_) } => Some(format!(
-                "set them under [settings.{id}] in tenon.toml; [settings_schema] in its plugin.toml says what it takes"
+                "set them under [settings.{id}] in tenon.toml, which replace those of its plugin.toml; [settings_schema] there says what it takes"
             )),
             Self::Settings { .. } | Self::Import { .. } | Self::Script(_) => None,
         }

@@ -49,7 +49,7 @@ use crate::runtime::{
 };
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
-pub use settings::{SettingsError, check_settings};
+pub use settings::{SettingsError, check_default_settings, check_settings};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub(crate) static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));

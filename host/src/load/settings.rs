@@ -43,6 +43,21 @@ pub fn check_settings(
     }
 }
 
+/// Checks the settings that a plugin's manifest itself has. What the schema requires may be for those who use the
+/// plugin to set.
+///
+/// # Errors
+///
+/// What is wrong with them, or with the schema.
+pub fn check_default_settings(
+    schema: &Map<String, Value>,
+    settings: &Map<String, Value>,
+) -> Result<(), SettingsError> {
+    let mut schema = schema.clone();
+    schema.remove("required");
+    check_settings(&schema, settings)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +95,20 @@ mod tests {
             let error = checked(schema, json!({})).expect_err("it is no schema").to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(json!({ "type": "text" }), "`settings_schema` in its plugin.toml cannot be used");
-        check(json!({ "$ref": "https://example.com/schema.json" }), "cannot be used");
+        check(
+            json!({ "type": "text" }),
+            "`settings_schema` in its plugin.toml cannot be used: at /type",
+        );
+        let elsewhere = "it has `$ref = \"https://example.com/s.json\"`, and is to be one document";
+        check(json!({ "$ref": "https://example.com/s.json" }), elsewhere);
+        check(json!({ "properties": 3 }), "at /properties: 3 is not of type \"object\"");
+        let dialect = "https://json-schema.org/draft/2020-12/schema";
+        assert_eq!(checked(json!({ "$schema": dialect }), json!({})), Ok(()));
+        check(
+            json!({ "$schema": "https://example.com/dialect" }),
+            "its `$schema` is not https://json-schema.org/draft/2020-12/schema",
+        );
+        let regexes = json!({ "properties": { "a": { "format": "regex" } } });
+        check(regexes, "could take too long");
     }
 }

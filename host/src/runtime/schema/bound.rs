@@ -34,6 +34,22 @@ const NOT_PLAIN: [&str; 7] = [
     "$schema",
 ];
 
+/// What makes a schema go beyond the plain part, as far as one member alone does: this member.
+pub(super) fn not_plain(schema: &Value) -> Option<String> {
+    let leads_out = |reference: &str| !reference.starts_with('#');
+    match schema {
+        Value::Object(members) => members.iter().find_map(|(name, member)| match member {
+            Value::String(reference) if name == "$ref" && leads_out(reference) => {
+                Some(format!("`$ref = {reference:?}`"))
+            }
+            Value::String(_) if NOT_PLAIN.contains(&&**name) => Some(format!("`{name}`")),
+            member => not_plain(member),
+        }),
+        Value::Array(items) => items.iter().find_map(not_plain),
+        _ => None,
+    }
+}
+
 /// What checking costs at most, in steps of about ten nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CostBound {

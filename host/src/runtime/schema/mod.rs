@@ -225,16 +225,34 @@ pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
         .filter(|schema| matches!(schema.0, ValidatorKind::Bounded(_)))
 }
 
-/// What is wrong with a value, each problem with its place, by a schema that has to be plain. It blocks for a moment.
+/// What is wrong with a value, each problem with its place, by a schema of the dialect 2020-12 that has to be plain. It blocks for a moment.
 ///
 /// # Errors
 ///
 /// Why the schema cannot be used.
 pub(crate) fn problems_by(schema: &Value, value: &Value) -> Result<Vec<String>, String> {
+    let mut schema = schema.clone();
+    // The dialect may be said.
+    let dialect = schema.as_object_mut().and_then(|members| members.remove("$schema"));
+    if dialect.is_some_and(|dialect| dialect != DIALECT) {
+        return Err(format!("its `$schema` is not {DIALECT}"));
+    }
+    let schema = &schema;
     let check = || {
+        jsonschema::draft202012::meta::validate(schema).map_err(|error| {
+            let place = beginning(error.instance_path(), MAX_PROBLEM_LENGTH);
+            problem(&place, &beginning(&error, MAX_PROBLEM_LENGTH))
+        })?;
         let compiled = compile_plain(&schema.to_string(), &mut MAX_KEPT.clone())?;
-        let too_dear = || "checking against it could take too long: simplify it".to_string();
-        compiled.schema.problems(value).ok_or_else(too_dear)
+        compiled.schema.problems(value).ok_or_else(|| match bound::not_plain(schema) {
+            Some(member) => {
+                format!(
+                    "it has {}, and is to be one document",
+                    beginning(&member, MAX_PROBLEM_LENGTH)
+                )
+            }
+            None => "checking against it could take too long: simplify it".to_string(),
+        })
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, check);
@@ -242,6 +260,9 @@ pub(crate) fn problems_by(schema: &Value, value: &Value) -> Result<Vec<String>, 
         thread.join().unwrap_or_else(|_| Err("the validator broke off on it".into()))
     })
 }
+
+/// The dialect of schemas that name none.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Compiles a schema of the host's own.
 pub(crate) fn compile_own(text: &str) -> Schema {
