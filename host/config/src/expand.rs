@@ -10,6 +10,7 @@
 //! server is loaded: nobody has approved it before.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
+use tenon_types::name::is_slip;
 
 use crate::entry::{InputOptions, shown_options};
 use crate::host_environment::HostEnvironment;
@@ -20,6 +21,9 @@ pub enum ExpandError {
     /// A variable has no value and no default.
     #[error("the variable {0} is not set; set it, or write ${{{0}:-default}}")]
     Unset(String),
+    /// A variable has no value, and its name is nearly that of the plugin's folder for data.
+    #[error("the variable {0} is not set; did you mean ${{data}}?")]
+    NotData(String),
     /// A `${` has no `}`.
     #[error("\"{0}\" has a `${{` without its `}}`")]
     Unclosed(String),
@@ -189,7 +193,10 @@ pub fn glob(
 ) -> Result<String, ExpandError> {
     let word = |word: &str| match word {
         DATA => data_path(data_folder).map(str::to_string),
-        _ => variable(word, host_environment),
+        _ => variable(word, host_environment).map_err(|error| match error {
+            ExpandError::Unset(name) if is_slip(&name, DATA) => ExpandError::NotData(name),
+            other => other,
+        }),
     };
     path_with(text, host_environment, word, escaped)
 }
@@ -295,6 +302,16 @@ mod tests {
         check("~", "/home/u");
         check("~other/x", "~other/x");
         check("a/~", "a/~");
+    }
+
+    #[test]
+    fn a_slip_of_the_word_for_data_is_told() {
+        let check = |text: &str, expected: &str| {
+            let error = glob(text, &host_environment(), Some(Path::new("/d"))).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check("${date}/*", "the variable date is not set; did you mean ${data}?");
+        check("${HOMES}/*", "the variable HOMES is not set; set it, or write ${HOMES:-default}");
     }
 
     #[test]

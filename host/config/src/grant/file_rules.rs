@@ -12,6 +12,7 @@ use super::protected::table::HOME;
 use super::protected::{
     Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within,
 };
+use crate::expand::escaped;
 use crate::host_environment::HostEnvironment;
 
 /// What a plugin may do with each path.
@@ -71,6 +72,18 @@ impl FileRules {
     /// Whether a path lies in the plugin's folder for data of its own.
     pub fn is_own(&self, path: &str) -> bool {
         self.data_folder.as_ref().is_some_and(|folder| is_within(path, folder))
+    }
+
+    /// A grant as a manifest would request it: by `${data}` in the plugin's folder for data of its own.
+    pub fn as_requested(&self, grant: &str) -> String {
+        let Some((access, glob)) = grant.split_once(':') else { return grant.to_string() };
+        let folder = self.data_folder.as_deref().map(escaped).unwrap_or_default();
+        match glob.strip_prefix(&folder) {
+            Some(rest) if !folder.is_empty() && (rest.is_empty() || rest.starts_with('/')) => {
+                format!("{access}:${{data}}{rest}")
+            }
+            _ => grant.to_string(),
+        }
     }
 
     /// The folders that grants begin in: as they are written, and where they are.
@@ -277,6 +290,14 @@ mod tests {
         check("readwrite:/no/such/**", None, [false, false, false]);
         check("readwrite:/no/such/data/plugins/other/**", notes, [false, false, false]);
         assert!(of("readwrite:/no/such/data/plugins/notes/x/*", notes).uses_data_folder());
+        let rules = of("readwrite:/no/such/data/plugins/notes/x/*", notes);
+        for (grant, expected) in [
+            ("read:/no/such/data/plugins/notes/y", "read:${data}/y"),
+            ("write:/no/such/data/plugins/notes", "write:${data}"),
+            ("read:/no/such/data/plugins/notes-2/y", "read:/no/such/data/plugins/notes-2/y"),
+        ] {
+            assert_eq!(rules.as_requested(grant), expected);
+        }
         assert!(!of("readwrite:/no/such/other/**", notes).uses_data_folder());
     }
 

@@ -154,6 +154,7 @@ impl FilesView<'_> {
                 let DeniedAccess { doing, path, needs, looks_only, writes: _, protected } =
                     &attempt;
                 let tried = format!("{doing} {path}");
+                let needs = &self.files.rules().as_requested(needs);
                 match (protected, looks_only) {
                     (Some(row), false) => {
                         self.refuse.protected(&tried, FILESYSTEM, needs, row.what())

@@ -110,6 +110,11 @@ impl From<Errno> for FileError {
 }
 
 impl FileGrants {
+    /// The rules.
+    pub(super) fn rules(&self) -> &FileRules {
+        &self.rules
+    }
+
     /// The files of which these rules speak.
     pub(crate) fn new(rules: FileRules) -> Self {
         let mut roots: Vec<Root> = Vec::new();
