@@ -7,22 +7,34 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Folders that builds and package managers write.
-const GENERATED: [&str; 4] = ["dist", "node_modules", "target", "__pycache__"];
+const GENERATED: [&str; 7] =
+    ["build", "coverage", "dist", "node_modules", "target", "venv", "__pycache__"];
 
 /// Files that decide how a plugin is loaded, and not what it is built from. The version and the description of a manifest
 /// are embedded, which is no reason to call a component outdated.
 const SETTINGS: [&str; 2] = ["plugin.toml", "tenon.toml"];
 
+/// Files that tools for the source read, and builds do not.
+const TOOL_FILES: [&str; 6] = [
+    "clippy.toml",
+    "deny.toml",
+    "rustfmt.toml",
+    "eslint.config.js",
+    "eslint.config.mjs",
+    "prettier.config.js",
+];
+
 /// What a file at the top of a plugin's folder is called or ends with if components are built from it. What else lies
 /// there may be anybody's: an author keeps answers and notes there.
-const BUILD_FILES: [&str; 3] = ["package.json", "package-lock.json", "tsconfig.json"];
+const BUILD_FILES: [&str; 4] =
+    ["package.json", "package-lock.json", "pnpm-lock.yaml", "tsconfig.json"];
 const BUILD_FILE_ENDS: [&str; 15] = [
     ".rhai", ".rs", ".py", ".pyi", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx",
     ".toml", ".lock", ".wit",
 ];
 
-/// Folders with tests and cases, which no component is built from.
-const TEST_FOLDERS: [&str; 3] = ["cases", "test", "tests"];
+/// Folders with tests, cases, examples and skills, which no component is built from.
+const OTHER_FOLDERS: [&str; 6] = ["benches", "cases", "examples", "skills", "test", "tests"];
 
 /// The most files that are looked at, and how deep they may lie.
 const MAX_FILES: usize = 10_000;
@@ -53,13 +65,18 @@ impl SourceTree {
     pub(crate) fn read(folder: &Path) -> Self {
         let mut tree = Self::default();
         let mut waiting = vec![folder.to_path_buf()];
+        let mut inputs = Vec::new();
         while let Some(root) = waiting.pop() {
             if tree.roots.insert(root.clone()) {
                 tree.add(&root, 0);
-                waiting.extend(crates_named_by(&root));
+                let Some(manifest) = cargo_manifest(&root) else { continue };
+                waiting.extend(crates_named_by(&root, &manifest));
+                if root == folder {
+                    inputs = cargo_inputs(folder, &manifest);
+                }
             }
         }
-        for input in cargo_inputs(folder) {
+        for input in inputs {
             if let Ok(metadata) = fs::metadata(&input) {
                 tree.add_file(input, &metadata);
             }
@@ -72,24 +89,26 @@ impl SourceTree {
         self.folders.insert(folder.to_path_buf());
         for entry in entries.flatten() {
             let (path, name) = (entry.path(), entry.file_name());
-            let (Ok(kind), Some(name)) = (entry.file_type(), name.to_str()) else { continue };
-            if kind.is_dir() && depth < MAX_DEPTH && is_source_folder(name) {
-                self.add(&path, depth + 1);
-            } else if kind.is_file()
-                && is_source_file(name, depth == 0)
-                && let Ok(metadata) = entry.metadata()
-            {
+            // A link is what it leads to, as for what builds.
+            let (Ok(metadata), Some(name)) = (fs::metadata(&path), name.to_str()) else { continue };
+            if metadata.is_dir() && depth < MAX_DEPTH && is_source_folder(name) {
+                if self.files.len().max(self.folders.len()) < MAX_FILES {
+                    self.add(&path, depth + 1);
+                }
+            } else if metadata.is_file() && is_source_file(name, depth == 0) {
                 self.add_file(path, &metadata);
             }
         }
     }
 
-    /// Whether a file is one that `tenon dev` runs as a test, or lies in a folder of tests at the top of a plugin.
+    /// Whether a file is a test, or lies in a folder at the top of a plugin that none is built from.
     fn is_test(&self, path: &Path) -> bool {
         let below = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
         let first = below.and_then(|below| below.components().next()).map(|name| name.as_os_str());
         let name = path.file_name().and_then(OsStr::to_str);
-        TEST_FOLDERS.iter().any(|folder| first == Some(OsStr::new(folder)))
+        let is_of_tests = |name: &OsStr| name == "__tests__";
+        OTHER_FOLDERS.iter().any(|folder| first == Some(OsStr::new(folder)))
+            || below.is_some_and(|below| below.iter().any(is_of_tests))
             || name.is_some_and(is_test_file)
     }
 
@@ -121,11 +140,14 @@ impl SourceTree {
 }
 
 fn is_test_file(name: &str) -> bool {
-    name.starts_with("test") && name.ends_with(".py") || name.contains(".test.")
+    let is_of_python = || name.starts_with("test_") || name.ends_with("_test.py");
+    name == "conftest.py"
+        || name.ends_with(".py") && is_of_python()
+        || [".test.", ".spec."].iter().any(|part| name.contains(part))
 }
 
 fn is_source_folder(name: &str) -> bool {
-    !name.starts_with('.') && !GENERATED.contains(&name)
+    !name.starts_with('.') && !name.ends_with(".egg-info") && !GENERATED.contains(&name)
 }
 
 fn is_source_file(name: &str, is_at_the_top: bool) -> bool {
@@ -136,19 +158,17 @@ fn is_source_file(name: &str, is_at_the_top: bool) -> bool {
     };
     !name.starts_with(['.', '#'])
         && !name.starts_with("LICENSE")
-        && !ends_with_any(&[".log", ".md", ".wasm"])
+        && !ends_with_any(&[".log", ".md", ".pyc", ".wasm", "~"])
         && !SETTINGS.contains(&name)
+        && !TOOL_FILES.contains(&name)
         && (!is_at_the_top || is_build_file())
 }
 
 /// The files that Cargo noted as inputs of the last build of a crate, those that it includes among them. The format is
 /// that of [dep-info files](https://doc.rust-lang.org/cargo/reference/build-cache.html#dep-info-files).
-fn cargo_inputs(folder: &Path) -> Vec<PathBuf> {
-    let Some(name) = cargo_manifest(folder).and_then(|manifest| {
-        Some(manifest.get("package")?.get("name")?.as_str()?.replace('-', "_"))
-    }) else {
-        return Vec::new();
-    };
+fn cargo_inputs(folder: &Path, manifest: &toml::Table) -> Vec<PathBuf> {
+    let name = manifest.get("package").and_then(|package| package.get("name")?.as_str());
+    let Some(name) = name.map(|name| name.replace('-', "_")) else { return Vec::new() };
     // As Cargo names it.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let chosen = std::env::var_os("CARGO_TARGET_DIR").map(|target| folder.join(target));
@@ -177,13 +197,16 @@ fn cargo_manifest(folder: &Path) -> Option<toml::Table> {
     fs::read_to_string(folder.join("Cargo.toml")).ok()?.parse().ok()
 }
 
-/// The folders of crates that the `Cargo.toml` of a folder has as dependencies by their paths.
-fn crates_named_by(folder: &Path) -> Vec<PathBuf> {
-    let manifest = cargo_manifest(folder);
-    let dependencies =
-        manifest.as_ref().and_then(|manifest| manifest.get("dependencies")?.as_table());
-    let paths = dependencies.into_iter().flatten();
-    let paths = paths.filter_map(|(_, dependency)| dependency.get("path")?.as_str());
+/// The folders of crates that the `Cargo.toml` of a folder has as dependencies by their paths, also for its build script and
+/// for one target.
+fn crates_named_by(folder: &Path, manifest: &toml::Table) -> Vec<PathBuf> {
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(|targets| targets.values());
+    let tables = targets.filter_map(toml::Value::as_table).chain([manifest]);
+    let kinds = ["dependencies", "build-dependencies"];
+    let lists = tables.flat_map(|table| kinds.map(|kind| table.get(kind)?.as_table()));
+    let dependencies = lists.flatten().flatten();
+    let paths = dependencies.filter_map(|(_, dependency)| dependency.get("path")?.as_str());
     paths.filter_map(|path| folder.join(path).canonicalize().ok()).collect()
 }
 
@@ -219,6 +242,23 @@ mod tests {
         check("greeter.rhai", true);
         check("answers.json", false);
         check("test_app.py", false);
+        check("app_test.py", false);
+        check("conftest.py", false);
+        check("testing_tools.py", true);
+        check("pnpm-lock.yaml", true);
+        check("src/lib.rs~", false);
+        check("src/app.pyc", false);
+        check("src/greet.spec.ts", false);
+        check("src/__tests__/greet.ts", false);
+        check("__tests__/greet.ts", false);
+        check("examples/one.rs", false);
+        check("skills/greet/SKILL.md", false);
+        check("skills/greet/words.txt", false);
+        check("rustfmt.toml", false);
+        check("eslint.config.js", false);
+        check("venv/lib/x.py", false);
+        check("hello.egg-info/x.py", false);
+        check("build/lib/x.py", false);
         check("tests/it.rs", false);
         check("cases/greet.toml", false);
         check("src/greet.test.js", false);
