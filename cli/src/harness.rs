@@ -2,6 +2,8 @@
 //! has the test's requests, standard output what comes of them; where input ends, so does the host.
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,7 +22,8 @@ use tenon_host::types::{
 use tenon_host::{Caller, HookOutcome, HostEnvironment};
 use tenon_test_host::{ManualClock, RunningPlugin, State, TestHost};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
 use crate::error::Error;
 use crate::stdio;
@@ -42,7 +45,9 @@ async fn serve(
     let writer = tokio::spawn(write(written, output));
     let test = Arc::new(Test { lines, next: AtomicU64::new(1), waiting: Mutex::default() });
     let mut input = input.lines();
-    let mut hosted: Option<Arc<HostedPlugin>> = None;
+    let mut starting: Option<StartingPlugin> = None;
+    let mut work = JoinSet::new();
+    let ended = watch::Sender::new(false);
     loop {
         let line = input.next_line().await;
         let line = line.map_err(|error| Error::Host(format!("input cannot be read: {error}")))?;
@@ -59,31 +64,48 @@ async fn serve(
             continue;
         }
         match serde_json::from_value(message) {
-            Ok(Message::Request { id, request: Method::Start(_) }) if hosted.is_some() => {
+            Ok(Message::Request { id, request: Method::Start(_) })
+                if starting.as_ref().is_some_and(|starting| !has_failed(starting)) =>
+            {
                 test.done(id, Err(CallError::new("protocol", "the plugin runs already")));
             }
             Ok(Message::Request { id, request: Method::Start(setup) }) => {
-                match HostedPlugin::start(*setup, &test).await {
-                    Ok(plugin) => {
-                        hosted = Some(Arc::new(plugin));
-                        test.done(id, Ok(Value::Null));
-                    }
-                    Err(error) => test.done(id, Err(error)),
-                }
+                let test = test.clone();
+                let started = {
+                    let test = test.clone();
+                    async move { HostedPlugin::start(*setup, &test).await.map(Arc::new) }
+                };
+                let started = started.boxed().shared();
+                starting = Some(started.clone());
+                work.spawn(async move { test.done(id, started.await.map(|_| Value::Null)) });
             }
             Ok(Message::Request { id, request: Method::Shutdown {} }) => {
-                if let Some(hosted) = hosted.take() {
+                if let Some(starting) = starting.take()
+                    && let Ok(hosted) = starting.await
+                {
                     hosted.shutdown().await;
                 }
+                // The calls that are still in flight end with it, and their test is told.
+                ended.send_replace(true);
+                while work.join_next().await.is_some() {}
                 test.done(id, Ok(Value::Null));
                 break;
             }
-            Ok(Message::Request { id, request }) => match hosted.clone() {
-                Some(hosted) => {
-                    let test = test.clone();
+            Ok(Message::Request { id, request }) => match starting.clone() {
+                Some(starting) => {
+                    let (test, mut ended) = (test.clone(), ended.subscribe());
                     // Its calls are in flight together.
-                    tokio::spawn(async move {
-                        let outcome = hosted.answer(request).await;
+                    work.spawn(async move {
+                        let called = async {
+                            let hosted = starting.await?;
+                            hosted.answer(request).await
+                        };
+                        let outcome = tokio::select! {
+                            outcome = called => outcome,
+                            _ = ended.wait_for(|ended| *ended) => {
+                                Err(CallError::new("lost", "the host has ended"))
+                            }
+                        };
                         test.done(id, outcome);
                     });
                 }
@@ -97,10 +119,17 @@ async fn serve(
             },
         }
     }
-    drop((hosted, test));
+    drop((starting, work, test));
     // Calls that are still in flight hold the other end; nobody waits for them.
     let _ = tokio::time::timeout(Duration::from_millis(100), writer).await;
     Ok(())
+}
+
+/// A plugin that starts, or has.
+type StartingPlugin = Shared<BoxFuture<'static, Result<Arc<HostedPlugin>, CallError>>>;
+
+fn has_failed(starting: &StartingPlugin) -> bool {
+    matches!(starting.peek(), Some(Err(_)))
 }
 
 /// Says that a test of another version wants to start a plugin. What else it says may have another form.

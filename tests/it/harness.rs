@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
+use tenon_harness::protocol::{PluginSource, Setup};
 use tenon_harness::types::{
     ArgumentCompletion, CompletionReference, FormAnswer, ResourceBody, UrlAnswer,
 };
@@ -320,8 +321,8 @@ async fn what_cannot_be_done_is_answered_and_the_plugin_goes_on() {
     assert!(matches!(&refused, StartError::Refused(_)), "{refused}");
 }
 
-#[test]
-fn another_version_and_unknown_requests_are_told_by_their_ids() {
+/// What the command says to these requests, after which its input ends.
+fn said_to(requests: &[Value]) -> Vec<Value> {
     let mut command = std::process::Command::new(tenon());
     let mut child = command
         .arg("harness")
@@ -329,17 +330,47 @@ fn another_version_and_unknown_requests_are_told_by_their_ids() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = [
-        json!({ "id": 1, "method": "start", "params": { "protocol": 9, "other": true } }),
-        json!({ "id": 2, "method": "dance", "params": {} }),
-        json!({ "id": 3, "method": "prompts", "params": {} }),
-    ];
-    for line in lines {
+    for line in requests {
         writeln!(child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The request to start a plugin.
+fn start(plugin: PluginSource) -> Value {
+    json!({ "id": 1, "method": "start", "params": Setup::new(plugin) })
+}
+
+#[test]
+fn calls_in_flight_are_answered_when_the_host_ends() {
+    let said = said_to(&[
+        start(PluginSource::Component(guests::MISBEHAVE.into())),
+        json!({ "id": 2, "method": "call", "params": { "tool": "hang", "arguments": {}, "session": null } }),
+        json!({ "id": 3, "method": "shutdown", "params": {} }),
+    ]);
+    let ids: Vec<&Value> = said.iter().map(|line| &line["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2), &json!(3)], "{said:?}");
+    assert!(said[1]["error"]["code"].is_string(), "{said:?}");
+    assert!(said[2].get("error").is_none(), "{said:?}");
+}
+
+#[test]
+fn a_host_ends_with_its_input_while_a_plugin_starts() {
+    let arguments = vec!["600".into()];
+    let said = said_to(&[start(PluginSource::Server { command: "/bin/sleep".into(), arguments })]);
+    // It neither failed nor started.
+    assert_eq!(said, Vec::<Value>::new());
+}
+
+#[test]
+fn another_version_and_unknown_requests_are_told_by_their_ids() {
+    let said = said_to(&[
+        json!({ "id": 1, "method": "start", "params": { "protocol": 9, "other": true } }),
+        json!({ "id": 2, "method": "dance", "params": {} }),
+        json!({ "id": 3, "method": "prompts", "params": {} }),
+    ]);
     let ids: Vec<&Value> = said.iter().map(|line| &line["id"]).collect();
     assert_eq!(ids, [&json!(1), &json!(2), &json!(3)]);
     assert!(said.iter().all(|line| line["error"]["code"] == "protocol"), "{said:?}");
