@@ -15,6 +15,11 @@ tool(#{ name: "greet", description: "Greets", schema: #{ type: "object", propert
 
 tool(#{ name: "count", description: "Counts" }, |a| `${state.increment("n", 1)}`);
 
+tool(#{ name: "name", description: "Asks" }, |a| {
+    let answer = ask("Who?", #{ name: #{ type: "string" } });
+    `${answer.name}`
+});
+
 hook("before-tool-call", |context| {
     if context.tool == "rm" { return veto("rm is not for agents"); }
     context.arguments.seen = true;
@@ -27,7 +32,8 @@ fn project(cases: &str) -> Project {
     let project = Project::new("plugins.folders = [\".\"]");
     let manifest = "plugin.id = \"greeter\"
         runtime = { kind = \"rhai\", path = \"greeter.rhai\" }
-        capabilities.state = [\"project\"]";
+        capabilities = { state = [\"project\"], user = [\"ask\"] }
+        settings_schema.properties.word.type = \"string\"";
     project.write("plugin.toml", manifest);
     project.write("greeter.rhai", SCRIPT);
     project.write("cases/all.toml", cases);
@@ -75,6 +81,18 @@ context = { tool = "ls", arguments = {} }
 expect.contains = "\"seen\":true"
 
 [[case]]
+name = "the user is asked"
+user = { accept = { name = "Ada" } }
+call = "name"
+expect.contains = "Ada"
+
+[[case]]
+name = "it is not loaded with wrong settings"
+settings = { word = 3 }
+call = "count"
+expect.error = "at /word: 3 is not of type"
+
+[[case]]
 name = "without its grant it counts nothing"
 grants = { state = [] }
 call = "count"
@@ -87,7 +105,7 @@ fn cases_that_pass_are_named() {
     let output = project.tenon(&["test"]);
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{said}{}", stderr(&output));
-    assert!(said.ends_with("7 passed, 0 failed\n"), "{said}");
+    assert!(said.ends_with("9 passed, 0 failed\n"), "{said}");
     assert!(said.contains("  ok      somebody is greeted ("), "{said}");
     let output = project.tenon(&["test", "--only", "greeted"]);
     assert!(stdout(&output).ends_with("2 passed, 0 failed\n"), "{}", stdout(&output));
@@ -135,6 +153,20 @@ fn a_case_that_fails_says_what_was_expected_and_what_it_is() {
             "call = \"count\"\nexpect.asked = [\"name\"]",
             "expected questions with [\"name\"], and they were []",
         ),
+        (
+            "call = \"count\"\nuser = [\"decline\", \"decline\"]\nmodel = \"x\"",
+            "nothing asked for 1 answer of `model`",
+        ),
+        (
+            "call = \"count\"\nhttp = [{ url = \"https://a/*\" }]",
+            "nothing was requested that `http` has for https://a/*",
+        ),
+        (
+            "call = \"name\"\nuser = { accept = { name = \"Ada\", age = 3 } }",
+            "`user` answers \"age\", and the form \"Who?\" has no such member",
+        ),
+        ("call = \"name\"\nuser = { accept = { name = 3 } }", "`user`: \"name\" of the form"),
+        ("settings = { word = 3 }\ncall = \"count\"", "at /word: 3 is not of type"),
     ];
     let cases = rows.iter().enumerate();
     let cases = cases.map(|(number, (case, _))| format!("[[case]]\nname = \"{number}\"\n{case}\n"));
@@ -144,7 +176,7 @@ fn a_case_that_fails_says_what_was_expected_and_what_it_is() {
     let said = parsed(&output);
     assert_eq!(said["failed"], rows.len());
     for ((case, expected), told) in rows.iter().zip(said["cases"].as_array().unwrap()) {
-        let problems = &told["case"]["problems"];
+        let problems = &told["problems"];
         assert!(
             problems[0].as_str().is_some_and(|problem| problem.contains(expected)),
             "{case}: {problems}"
@@ -152,6 +184,7 @@ fn a_case_that_fails_says_what_was_expected_and_what_it_is() {
     }
     let said = stdout(&project.tenon(&["test"]));
     assert!(said.contains("  FAILED  1 ("), "{said}");
+    assert!(said.contains("          cases/all.toml:6\n"), "{said}");
 }
 
 #[test]
@@ -188,7 +221,7 @@ expect.error = "not granted"
     project.write("cases/fetch.toml", cases);
     let output = project.tenon(&["--json", "test", "--no-build"]);
     let said = parsed(&output);
-    let problems = |case: usize| said["cases"][case]["case"]["problems"].clone();
+    let problems = |case: usize| said["cases"][case]["problems"].clone();
     assert_eq!(problems(0), Value::Array(Vec::new()));
     let unanswered = problems(1)[0].as_str().unwrap_or_default().to_string();
     assert_eq!(unanswered, "the case has no answer in `http` to GET https://api.example.com/v2");

@@ -1,5 +1,6 @@
 //! Files with cases, as they are written.
 
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tenon_config::files;
 use tenon_host::types::HookPoint;
+use toml::Spanned;
 
 use crate::error::Error;
 
@@ -27,6 +29,8 @@ pub(crate) struct CaseFile {
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
+    /// Where it begins in its file.
+    pub(super) line: usize,
     pub(super) given: Given,
     /// What is done, one after the other, and what is expected of it.
     pub(super) steps: Vec<(Action, Expected)>,
@@ -66,7 +70,7 @@ pub(super) enum Action {
 
 /// What is expected of it. What is not said is not looked at, but for errors: where none is expected there is none.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { text = \"…\" }")]
 pub(super) struct Expected {
     /// The whole text.
     pub(super) text: Option<String>,
@@ -89,9 +93,16 @@ pub(super) struct Expected {
     pub(super) asked: Option<Vec<String>>,
 }
 
+impl Expected {
+    /// Whether what is done is to fail.
+    pub(super) fn is_failure(&self) -> bool {
+        self.error.is_some() || self.veto.is_some()
+    }
+}
+
 /// A request over HTTP that is expected.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = \"…\" }")]
 pub(super) struct ExpectedRequest {
     pub(super) url: String,
     pub(super) method: Option<String>,
@@ -105,7 +116,7 @@ pub(super) struct ExpectedRequest {
 
 /// An answer to HTTP requests.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { url = \"…\", body = \"…\" }")]
 pub(super) struct HttpRow {
     /// The URL, in which `*` stands for any text.
     pub(super) url: String,
@@ -119,7 +130,7 @@ pub(super) struct HttpRow {
 
 /// What the user does with a form.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", expecting = "{ accept = { … } }, \"decline\" or \"cancel\"")]
 pub(super) enum UserRow {
     Accept(BTreeMap<String, Value>),
     Decline,
@@ -137,7 +148,7 @@ struct FileTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseRow {
-    name: String,
+    name: Spanned<String>,
     #[serde(default)]
     settings: BTreeMap<String, Value>,
     #[serde(default)]
@@ -150,9 +161,9 @@ struct CaseRow {
     state: BTreeMap<String, Value>,
     #[serde(default)]
     http: Vec<HttpRow>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_or_several")]
     model: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_or_several")]
     user: Vec<UserRow>,
     #[serde(default)]
     grants: BTreeMap<String, Vec<String>>,
@@ -175,7 +186,7 @@ struct CaseRow {
 
 /// A step, as it is written.
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table such as { call = \"…\" }")]
 struct StepRow {
     call: Option<String>,
     #[serde(default, deserialize_with = "hook_point")]
@@ -192,9 +203,21 @@ struct StepRow {
     expect: Option<Expected>,
 }
 
+/// Reads a list, or one value where there is no list.
+fn one_or_several<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    let values = match toml::Value::deserialize(from)? {
+        toml::Value::Array(values) => values,
+        one => vec![one],
+    };
+    let values = values.into_iter().map(|value| value.try_into().map_err(D::Error::custom));
+    values.collect()
+}
+
 fn hook_point<'de, D: Deserializer<'de>>(from: D) -> Result<Option<HookPoint>, D::Error> {
     let name = String::deserialize(from)?;
-    name.parse().map(Some).map_err(serde::de::Error::custom)
+    name.parse().map(Some).map_err(D::Error::custom)
 }
 
 impl CaseFile {
@@ -226,15 +249,19 @@ impl CaseFile {
         if table.case.is_empty() {
             return Err(wrong("there is no [[case]] in it"));
         }
-        let cases = table.case.into_iter().map(Case::of);
+        let line = |at: usize| text[..at].matches('\n').count() + 1;
+        let cases = table.case.into_iter().map(|row| {
+            let line = line(row.name.span().start);
+            Case::of(row, line).map_err(|problem| format!("line {line}: {problem}"))
+        });
         let cases = cases.collect::<Result<Vec<_>, _>>().map_err(|problem| wrong(&problem))?;
         Ok(Self { path, cases })
     }
 }
 
 impl Case {
-    fn of(row: CaseRow) -> Result<Self, String> {
-        let name = row.name;
+    fn of(row: CaseRow, line: usize) -> Result<Self, String> {
+        let name = row.name.into_inner();
         let own = StepRow {
             call: row.call,
             hook: row.hook,
@@ -276,7 +303,7 @@ impl Case {
             user: row.user,
             grants: row.grants,
         };
-        Ok(Self { name, given, steps })
+        Ok(Self { name, line, given, steps })
     }
 }
 
@@ -348,7 +375,7 @@ mod tests {
             assert!(problem.contains(expected), "{text}: {problem}");
         };
         check("", "there is no [[case]]");
-        check("[[case]]\nname = \"a\"", "case \"a\": it says nothing to do");
+        check("[[case]]\nname = \"a\"", "line 2: case \"a\": it says nothing to do");
         check("[[case]]\nname = \"a\"\ncall = \"b\"\nresource = \"c\"", "two things to do");
         check("[[case]]\nname = \"a\"\ncall = \"b\"\nsteps = [{ call = \"b\" }]", "beside them");
         check("[[case]]\nname = \"a\"\nsteps = [{ expect.text = \"b\" }]", "nothing to do");
@@ -356,6 +383,9 @@ mod tests {
         check("[[case]]\nname = \"a\"\ncall = \"b\"\nexpect.txt = \"c\"", "line 4, column 8");
         check("[[case]]\nname = \"a\"\ncal = \"b\"", "unknown field `cal`");
         check("[[case]]\nname = \"a\"\nhook = \"nope\"", "line 3");
+        check("[[case]]\nname = \"a\"\n[[case]]\nname = \"b\"", "line 2: case \"a\": it says");
+        check("[[case]]\nname = \"a\"\ncall = \"b\"\nexpect = 1", "expected a table such as");
+        check("[[case]]\nname = \"a\"\nuser = \"maybe\"", "unknown variant `maybe`");
     }
 
     #[test]

@@ -1,24 +1,26 @@
 //! Runs a case: in a host of its own, with one plugin, and with nothing but what the case says.
 
 use futures::future::join_all;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenon_config::grant::FILESYSTEM;
 use tenon_host::types::{
-    Completion, CompletionRequest, Content, ContentBlock, FormAnswer, Part, ResourceBody,
-    ResourceContents,
+    Completion, CompletionRequest, Content, ContentBlock, FormAnswer, FormRequest, Part,
+    ResourceBody, ResourceContents,
 };
 use tenon_host::{CallError, HookOutcome, HostEnvironment};
 use tenon_test_host::{HttpAnswer, RunningPlugin, Scope, State, TestHost};
 
 use super::check::{Outcome, problems};
-use super::file::{Action, Case, CaseFile, Given, HttpRow, UserRow};
+use super::file::{Action, Case, CaseFile, Expected, Given, HttpRow, UserRow};
 use crate::authored::AuthoredPlugin;
+use crate::client::form;
+use crate::installed::requests_as_written;
 
 /// The plugin that cases are for.
 pub(crate) struct PluginUnderTest {
@@ -43,15 +45,10 @@ impl PluginUnderTest {
 
 /// What a plugin's manifest requests. Files of the user's home folder and of the plugin's own are those of each case.
 fn requested(authored: &AuthoredPlugin) -> BTreeMap<String, Vec<String>> {
-    #[derive(Default, Deserialize)]
-    struct Requests {
-        #[serde(default)]
-        capabilities: BTreeMap<String, Vec<String>>,
-    }
     let mut requested = authored.plugin.requested();
     let text = fs::read_to_string(authored.plugin.named_in()).unwrap_or_default();
-    let written: Requests = toml::from_str(&text).unwrap_or_default();
-    let (resolved, written) = (requested.get_mut(FILESYSTEM), written.capabilities.get(FILESYSTEM));
+    let written = requests_as_written(&text);
+    let (resolved, written) = (requested.get_mut(FILESYSTEM), written.get(FILESYSTEM));
     for (resolved, written) in resolved.into_iter().flatten().zip(written.into_iter().flatten()) {
         let path = written.split_once(':').map_or("", |(_, path)| path);
         if path.starts_with("~/") || path.starts_with("${data}") {
@@ -66,6 +63,8 @@ fn requested(authored: &AuthoredPlugin) -> BTreeMap<String, Vec<String>> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CaseResult {
     pub(crate) name: String,
+    /// Where it begins in its file.
+    pub(crate) line: usize,
     /// What is not as expected; nothing where the case passes.
     pub(crate) problems: Vec<String>,
     #[serde(serialize_with = "milliseconds", rename = "timeMillis")]
@@ -93,15 +92,32 @@ const MAX_AT_A_TIME: usize = 8;
 /// Runs a case.
 async fn run(plugin: &PluginUnderTest, case: &Case) -> CaseResult {
     let began = Instant::now();
-    let problems = match test_host(plugin, &case.given).start().await {
+    let (host, answers) = test_host(plugin, &case.given);
+    let problems = match host.start().await {
         Ok(running) => {
-            let problems = steps(&running, case).await;
+            let found = steps(&running, case).await;
+            let mut problems = std::mem::take(&mut *lock(&answers.wrong));
+            problems.extend(found);
+            // What was not reached asks for nothing, nor does what is to fail.
+            let fails = |(_, expected): &(Action, Expected)| expected.is_failure();
+            if problems.is_empty() && !case.steps.iter().any(fails) {
+                problems = answers.unused(&running);
+            }
             running.shutdown().await;
             problems
         }
-        Err(error) => vec![tenon_config::diagnostic::chain(&error)],
+        Err(error) => not_started(case, tenon_config::diagnostic::chain(&error)),
     };
-    CaseResult { name: case.name.clone(), problems, time: began.elapsed() }
+    CaseResult { name: case.name.clone(), line: case.line, problems, time: began.elapsed() }
+}
+
+/// What is not as expected of a plugin that does not start: nothing where the first step expects this error.
+fn not_started(case: &Case, error: String) -> Vec<String> {
+    let expected = case.steps.first().and_then(|(_, expected)| expected.error.as_ref());
+    match expected.is_some_and(|part| error.contains(part)) {
+        true => Vec::new(),
+        false => vec![error],
+    }
 }
 
 /// Does one step after the other, up to the first that is not as expected.
@@ -120,8 +136,8 @@ async fn steps(plugin: &RunningPlugin, case: &Case) -> Vec<String> {
     Vec::new()
 }
 
-/// A host in which the plugin finds what is given.
-fn test_host(plugin: &PluginUnderTest, given: &Given) -> TestHost {
+/// A host in which the plugin finds what is given, and the answers that it may ask for.
+fn test_host(plugin: &PluginUnderTest, given: &Given) -> (TestHost, Arc<PreparedAnswers>) {
     let mut host = TestHost::folder(&plugin.folder)
         .config(Value::Object(given.settings.clone().into_iter().collect()));
     let mut grants = plugin.requested.clone();
@@ -146,19 +162,74 @@ fn test_host(plugin: &PluginUnderTest, given: &Given) -> TestHost {
         state.set(Scope::Project, key, value);
     }
     host = host.state(&state);
+    let answers = Arc::new(PreparedAnswers::of(given));
     if !given.model.is_empty() {
-        let answers = InOrder::new(given.model.clone());
-        host = host.answer_model(move |_| Ok(Completion::text("default", answers.next())));
+        let answers = answers.clone();
+        host = host.answer_model(move |_| Ok(Completion::text("default", answers.model.next())));
     }
     if !given.user.is_empty() {
-        let answers = InOrder::new(given.user.clone());
-        host = host.answer_forms(move |_| match answers.next() {
-            UserRow::Accept(content) => FormAnswer::accept(content),
+        let answers = answers.clone();
+        host = host.answer_forms(move |form| answers.fill_in(form));
+    }
+    (host, answers)
+}
+
+/// What a case answers to questions.
+struct PreparedAnswers {
+    model: InOrder<String>,
+    user: InOrder<UserRow>,
+    /// What is wrong with those that were given.
+    wrong: Mutex<Vec<String>>,
+}
+
+impl PreparedAnswers {
+    fn of(given: &Given) -> Self {
+        let (model, user) = (given.model.clone(), given.user.clone());
+        Self { model: InOrder::new(model), user: InOrder::new(user), wrong: Mutex::default() }
+    }
+
+    fn fill_in(&self, form: &FormRequest) -> FormAnswer {
+        match self.user.next() {
+            UserRow::Accept(content) => {
+                if let Err(problem) = check_form(form, &content) {
+                    lock(&self.wrong).push(problem);
+                }
+                FormAnswer::accept(content)
+            }
             UserRow::Decline => FormAnswer::Declined,
             UserRow::Cancel => FormAnswer::Cancelled,
-        });
+        }
     }
-    host
+
+    /// The answers that the plugin did not ask for.
+    fn unused(&self, plugin: &RunningPlugin) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (key, unused) in [("model", self.model.unused()), ("user", self.user.unused())] {
+            let asked_for = if unused == 1 { "1 answer" } else { &format!("{unused} answers") };
+            if unused > 0 {
+                problems.push(format!("nothing asked for {asked_for} of `{key}`"));
+            }
+        }
+        let unused = plugin.unused_http_answers().into_iter().map(|answer| {
+            let method = answer.method.map(|method| format!("{method} ")).unwrap_or_default();
+            format!("nothing was requested that `http` has for {method}{}", answer.url)
+        });
+        problems.extend(unused);
+        problems
+    }
+}
+
+/// Whether a user could fill in a form like this.
+fn check_form(form: &FormRequest, given: &BTreeMap<String, Value>) -> Result<(), String> {
+    let fields = form::fields(&form.schema)?;
+    let given = given.clone().into_iter().collect();
+    if let Some(name) = form::unknown(&fields, &given) {
+        return Err(format!(
+            "`user` answers {name:?}, and the form {:?} has no such member",
+            form.message
+        ));
+    }
+    form::filled_in(&fields, &given).map(drop).map_err(|problem| format!("`user`: {problem}"))
 }
 
 /// Answers, in their order; the last again and again.
@@ -170,12 +241,21 @@ impl<T: Clone> InOrder<T> {
     }
 
     fn next(&self) -> T {
-        let mut state = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let (answers, next) = &mut *state;
         let answer = answers[(*next).min(answers.len() - 1)].clone();
         *next += 1;
         answer
     }
+
+    fn unused(&self) -> usize {
+        let (answers, next) = &*lock(&self.0);
+        answers.len().saturating_sub(*next)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn answer(row: &HttpRow) -> HttpAnswer {

@@ -6,7 +6,7 @@ use tenon_host::types::text::one_line;
 
 /// One member of a form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
+pub(crate) struct Field {
     pub(super) name: String,
     title: Option<String>,
     description: Option<String>,
@@ -43,7 +43,7 @@ enum FieldKind {
 /// # Errors
 ///
 /// Where it is no form.
-pub(super) fn fields(schema: &Value) -> Result<Vec<Field>, String> {
+pub(crate) fn fields(schema: &Value) -> Result<Vec<Field>, String> {
     let Value::Object(properties) = &schema["properties"] else {
         return Err("the form has no `properties`".into());
     };
@@ -115,7 +115,7 @@ fn options(schema: &Value) -> Option<Vec<(String, String)>> {
 }
 
 /// A member that was answered and that the form does not have, if there is one.
-pub(super) fn unknown<'a>(fields: &[Field], given: &'a Map<String, Value>) -> Option<&'a String> {
+pub(crate) fn unknown<'a>(fields: &[Field], given: &'a Map<String, Value>) -> Option<&'a String> {
     given.keys().find(|name| fields.iter().all(|field| field.name != **name))
 }
 
@@ -124,7 +124,7 @@ pub(super) fn unknown<'a>(fields: &[Field], given: &'a Map<String, Value>) -> Op
 /// # Errors
 ///
 /// Says which member has no value that it can have.
-pub(super) fn filled_in(
+pub(crate) fn filled_in(
     fields: &[Field],
     given: &Map<String, Value>,
 ) -> Result<Map<String, Value>, String> {

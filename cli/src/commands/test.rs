@@ -1,7 +1,8 @@
 //! `tenon test`
 
+use serde::Serialize;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::authored::{AuthoredPlugin, AuthoredPlugins};
@@ -53,7 +54,13 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     let failed = results.iter().filter(|(_, result)| !result.problems.is_empty()).count();
     if common.json {
-        let cases = results.iter().map(|(path, result)| json!({ "file": path, "case": result }));
+        #[derive(Serialize)]
+        struct FileResult<'a> {
+            file: &'a Path,
+            #[serde(flatten)]
+            result: &'a CaseResult,
+        }
+        let cases = results.iter().map(|(file, result)| FileResult { file, result });
         output::json(&json!({ "failed": failed, "cases": cases.collect::<Vec<_>>() }))?;
     } else {
         output::line(format!("{} passed, {failed} failed", results.len() - failed))?;
@@ -88,7 +95,7 @@ async fn test(
         }
         for result in run_all(&plugin, &file).await {
             if !common.json {
-                show(&result)?;
+                show(&file.path, &result)?;
             }
             results.push((file.path.clone(), result));
         }
@@ -96,10 +103,16 @@ async fn test(
     Ok(())
 }
 
-fn show(result: &CaseResult) -> Result<(), Error> {
-    let CaseResult { name, problems, time } = result;
+fn show(file: &Path, result: &CaseResult) -> Result<(), Error> {
+    let CaseResult { name, line, problems, time } = result;
     let word = if problems.is_empty() { "ok" } else { "FAILED" };
     output::text(&format!("  {word:<6}  {name} ({} ms)", time.as_millis()))?;
+    if !problems.is_empty() {
+        output::text(&format!(
+            "          {}:{line}",
+            file.strip_prefix(".").unwrap_or(file).display()
+        ))?;
+    }
     for problem in problems {
         for line in problem.lines() {
             output::text(&format!("          {line}"))?;

@@ -36,13 +36,25 @@ pub(crate) struct Network(Arc<Mutex<NetworkState>>);
 
 #[derive(Default)]
 struct NetworkState {
-    answers: Vec<HttpAnswer>,
+    answers: Vec<KeptAnswer>,
     requests: Vec<HttpRequest>,
+}
+
+struct KeptAnswer {
+    answer: HttpAnswer,
+    is_used: bool,
 }
 
 impl Network {
     pub(crate) fn add(&self, answer: HttpAnswer) {
-        self.state().answers.push(answer);
+        self.state().answers.push(KeptAnswer { answer, is_used: false });
+    }
+
+    /// The answers that no request has had so far.
+    pub(crate) fn unused_answers(&self) -> Vec<HttpAnswer> {
+        let state = self.state();
+        let unused = state.answers.iter().filter(|kept| !kept.is_used);
+        unused.map(|kept| kept.answer.clone()).collect()
     }
 
     pub(crate) fn requests(&self) -> Vec<HttpRequest> {
@@ -56,12 +68,14 @@ impl Network {
     /// Takes the answer to a request.
     fn take(&self, method: &str, url: &str) -> Option<HttpAnswer> {
         let answers = &mut self.state().answers;
-        let mut fitting = (0..answers.len()).filter(|i| fits_request(&answers[*i], method, url));
+        let mut fitting =
+            (0..answers.len()).filter(|i| fits_request(&answers[*i].answer, method, url));
         let first = fitting.next()?;
-        Some(match fitting.next() {
-            Some(_) => answers.remove(first),
-            None => answers[first].clone(),
-        })
+        if fitting.next().is_some() {
+            return Some(answers.remove(first).answer);
+        }
+        answers[first].is_used = true;
+        Some(answers[first].answer.clone())
     }
 
     async fn answer(
@@ -148,5 +162,8 @@ mod tests {
         assert_eq!(statuses("GET", "http://a/b"), [Some(503), Some(200), Some(404)]);
         assert_eq!(statuses("POST", "http://a/b"), [Some(404); 3]);
         assert_eq!(statuses("GET", "http://b/"), [None; 3]);
+        assert_eq!(network.unused_answers(), []);
+        network.add(HttpAnswer::new("http://b/*"));
+        assert_eq!(network.unused_answers(), [HttpAnswer::new("http://b/*")]);
     }
 }

@@ -13,7 +13,7 @@ use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform
 
 use crate::client::Asked;
 use crate::http::Network;
-use crate::{HttpRequest, ID, State};
+use crate::{HttpAnswer, HttpRequest, ID, State};
 
 /// A plugin that runs. Dropping it ends the host at once; [`Self::shutdown`] lets the plugin say
 /// good-bye.
@@ -195,6 +195,11 @@ impl RunningPlugin {
     /// What the plugin requested over HTTP so far, where the test answers ([`TestHost::http`](crate::TestHost::http)).
     pub fn http_requests(&self) -> Vec<HttpRequest> {
         self.network.requests()
+    }
+
+    /// The answers of the test that no request has had so far.
+    pub fn unused_http_answers(&self) -> Vec<HttpAnswer> {
+        self.network.unused_answers()
     }
 
     /// The host, for all else.
