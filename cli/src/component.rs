@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use tenon_config::files::Digest;
 use tenon_config::grant::Capability;
 use wasm_metadata::{Payload, Producers};
+use wasmparser::Payload::CustomSection;
 use wasmparser::WasmFeatures;
 use wit_component::{DecodedWasm, WitPrinter};
 use wit_parser::{PackageId, Resolve, WorldId, WorldItem, WorldKey};
@@ -41,6 +42,8 @@ pub(crate) struct Component {
     pub(crate) exports: Vec<String>,
     pub(crate) imports: Vec<Import>,
     pub(crate) metadata: Map<String, Value>,
+    /// Whether it has debug information, which makes it several times as large.
+    pub(crate) has_debug_info: bool,
 }
 
 /// What an import needs.
@@ -95,7 +98,10 @@ impl Component {
         let worlds = WORLDS.iter().filter(|(_, export)| exported(export).is_some());
         let worlds = worlds.map(|(world, _)| *world).filter(|_| contract.is_some()).collect();
         let metadata = metadata(bytes);
-        Ok(Self { resolve, world, worlds, contract, exports, imports, metadata })
+        let has_debug_info = has_section(bytes, ".debug_info");
+        let component =
+            Self { resolve, world, worlds, contract, exports, imports, metadata, has_debug_info };
+        Ok(component)
     }
 
     /// The names of what it imports.
@@ -137,6 +143,12 @@ fn has_functions(resolve: &Resolve, item: &WorldItem) -> bool {
 
 fn name(resolve: &Resolve, key: &WorldKey) -> String {
     resolve.name_world_key(key)
+}
+
+/// Whether a component, or a module in it, has a custom section of this name.
+fn has_section(bytes: &[u8], name: &str) -> bool {
+    let payloads = wasmparser::Parser::new(0).parse_all(bytes).filter_map(Result::ok);
+    { payloads }.any(|payload| matches!(payload, CustomSection(section) if section.name() == name))
 }
 
 /// What the component's custom sections say about it.

@@ -1,6 +1,7 @@
 //! Where installed plugins are, and how they come and go: in the `.tenon/plugins` of a project or in
 //! the user's own folder, each with an entry in the lock file beside it.
 
+use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -11,8 +12,9 @@ use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, read};
 use tenon_config::lock::{FILE_NAME, LockFile, LockedPlugin};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::{self, SkillError, SkillFiles};
-use tenon_host::{Config, HostEnvironment, PluginKind};
+use tenon_host::{Config, HostEnvironment, PluginKind, check_default_settings};
 
+use crate::approval::ValueKind;
 use crate::authored::{alone, same};
 use crate::error::Error;
 use crate::{Common, open};
@@ -45,6 +47,10 @@ impl ManifestSummary {
         fs::create_dir_all(file.parent().unwrap_or(stage.path())).map_err(failed)?;
         fs::write(&file, code).map_err(failed)?;
         let candidate = staged_candidate(manifest, stage.path()).map_err(Error::Input)?;
+        if let Some(schema) = &candidate.settings_schema {
+            check_default_settings(schema, &candidate.settings)
+                .map_err(|problem| Error::Input(format!("plugin \"{}\": {problem}", self.id)))?;
+        }
         match open::refusal(&candidate).await {
             None | Some(Refusal::Missing(_)) => Ok(()),
             Some(refusal) => Err(Error::Refused {
@@ -81,6 +87,17 @@ impl ManifestSummary {
         let names: Vec<_> = self.file.iter().map(|name| name.to_string_lossy()).collect();
         names.join("/")
     }
+}
+
+/// What a manifest requests, as it is written there.
+pub(crate) fn requests_as_written(manifest: &str) -> ValueKind {
+    #[derive(Default, Deserialize)]
+    struct Requests {
+        #[serde(default)]
+        capabilities: ValueKind,
+    }
+    let requests: Requests = toml::from_str(manifest).unwrap_or_default();
+    requests.capabilities
 }
 
 /// What a manifest says, in a folder of its own.

@@ -596,11 +596,11 @@ async fn what_cannot_work_is_not_installed() {
         assert!(!home.0.path("tenon.lock").exists() && !home.0.path(".tenon").exists());
     };
     check("rhai", "./plugin.toml", "its `path` is that of a manifest").await;
-    check("wasm", "p.rhai", "it is of kind rhai, and its manifest says wasm").await;
+    check("wasm", "p.rhai", "it is said to be a component, and is none").await;
     home.0.write("src/p.wasm", component());
     home.0.write("src/plugin.toml", manifest("rhai", "p.wasm"));
     let said = home.run(&["install", "src"], 2).await;
-    assert!(said.contains("it is of kind wasm, and its manifest says rhai"), "{said}");
+    assert!(said.contains("it is said to be a script, and is a component"), "{said}");
     // A section of it says to have four gigabytes.
     home.0.write("huge.wasm", b"\0asm\x0d\0\x01\0\x0a\xff\xff\xff\xff\x0f");
     for arguments in [

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use tenon_config::chain;
-use tenon_config::discover::id_of;
+use tenon_config::discover::{Candidate, id_of};
 use tenon_config::files::Digest;
 use tenon_config::grant::Need;
 use tenon_config::lock::{LockFile, LockedPlugin};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::SkillFiles;
 use tenon_host::types::text::one_line;
-use tenon_host::{HostEnvironment, speaks};
+use tenon_host::{HostEnvironment, check_settings, speaks};
 
 use crate::authored::same;
 use crate::commands::approve;
@@ -19,7 +19,9 @@ use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
 use crate::hint::quoted;
-use crate::installed::{InstallFolder, ManifestSummary, PluginFiles, is_left_over};
+use crate::installed::{
+    InstallFolder, ManifestSummary, PluginFiles, is_left_over, requests_as_written,
+};
 use crate::open::trust;
 use crate::plugin_code::PluginCode;
 use crate::{Common, open, output};
@@ -154,9 +156,10 @@ fn kept(source: &Source, place: &InstallFolder) -> String {
 
 impl PreparedInstall {
     fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
-        let FetchedPlugin { name, file, code, manifest, skills, resolved } = fetched;
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
-        let read = PluginCode::read(&file, &code).map_err(no)?;
+        let read = PluginCode::read(&fetched).map_err(no)?;
+        read.warn_of_debug_build(&source);
+        let FetchedPlugin { name, code, manifest, skills, resolved, .. } = fetched;
         let (kind, component) = (read.kind(), read.component());
         if let Some(contract) = component.and_then(|component| component.contract.as_ref())
             && !speaks(contract)
@@ -191,7 +194,7 @@ impl PreparedInstall {
         if about.kind != kind {
             return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
         }
-        let requested = requested(&manifest);
+        let requested = requests_as_written(&manifest);
         let unrequested = component.into_iter().flat_map(|component| {
             Need::all(&component.import_names(), &requested, &Default::default())
         });
@@ -245,17 +248,6 @@ fn renamed(manifest: &str, id: &str) -> Result<String, String> {
     let plugin = table.get_mut("plugin").and_then(toml::Value::as_table_mut);
     plugin.ok_or("it has no [plugin]")?.insert("id".into(), id.into());
     toml::to_string(&table).map_err(|error| error.to_string())
-}
-
-/// What a manifest requests, as it is written there.
-fn requested(manifest: &str) -> crate::approval::ValueKind {
-    #[derive(serde::Deserialize)]
-    struct Requests {
-        #[serde(default)]
-        capabilities: crate::approval::ValueKind,
-    }
-    let requests: Option<Requests> = toml::from_str(manifest).ok();
-    requests.map(|requests| requests.capabilities).unwrap_or_default()
 }
 
 /// What the lock file has of a plugin that is to be installed with `--locked`: nothing else is.
@@ -445,6 +437,15 @@ async fn approve_all(
                 "plugin \"{id}\" of {} is left out: {}",
                 left_out.named_in.display(),
                 left_out.reason
+            );
+        }
+        let mut candidates = found.discovery.candidates.iter();
+        let candidate = candidates.find(|candidate| same(candidate.named_in(), &manifest));
+        if let Some(Candidate { settings, settings_schema: Some(schema), .. }) = candidate
+            && let Err(problem) = check_settings(schema, settings)
+        {
+            tracing::warn!(
+                "plugin \"{id}\" is not loaded yet: {problem}; set them under [settings.{id}] in tenon.toml"
             );
         }
         row["approval"] = approve::installed(common, &found, &id, &manifest, yes).await?.into();

@@ -10,6 +10,7 @@ use tenon_host::HostEnvironment;
 
 use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, PublishedPlugin, Reference, Source, folder};
+use crate::installed::ManifestSummary;
 use crate::plugin_code::PluginCode;
 use crate::{Common, output};
 
@@ -60,12 +61,17 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     };
     let host_environment = HostEnvironment::of_process();
     let fetcher = Fetcher::new(common, &host_environment, insecure);
-    let FetchedPlugin { file, code, manifest, skills, .. } = match path.is_dir() {
+    let fetched = match path.is_dir() {
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };
+    let read = PluginCode::read(&fetched).map_err(no)?;
+    read.warn_of_debug_build(&path.to_string_lossy());
+    let FetchedPlugin { code, manifest, skills, .. } = fetched;
     skills.skills(&path).map_err(|error| no(chain(&error)))?;
-    let read = PluginCode::read(&file, &code).map_err(no)?;
+    if let Some(manifest) = &manifest {
+        ManifestSummary::read(manifest).map_err(no)?.check_loads(manifest, &code).await?;
+    }
     let metadata = match read.component() {
         Some(component) => component.metadata.clone(),
         None => manifest.as_deref().map(manifest_metadata).unwrap_or_default(),

@@ -9,6 +9,7 @@ use tenon_host::HostEnvironment;
 use tenon_host::types::name::nearest;
 
 use crate::approval::is_terminal;
+use crate::authored::same;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::installed::InstallFolder;
@@ -64,7 +65,11 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let files = place.files(&lock, &id)?;
     let manifest = place.of_plugin(&id).join(MANIFEST);
     // While it is there: approvals are kept by where it really is.
-    let revoked = match open::found(common)?.approvals() {
+    let found = open::found(common)?;
+    let installed = { found.discovery.candidates.iter() }
+        .find(|candidate| candidate.id() == id && same(candidate.named_in(), &manifest));
+    let data = installed.and_then(|of| of.data_folder.clone()).filter(|folder| folder.is_dir());
+    let revoked = match found.approvals() {
         Some(file) => file.revoke(&id, Some(&manifest))?,
         None => 0,
     };
@@ -74,12 +79,16 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     if common.json {
         let left: Vec<_> = left.iter().map(|path| path.to_string_lossy()).collect();
-        output::json(&json!({ "plugin": id, "revoked": revoked, "left": left }))?;
+        let data = data.map(|folder| folder.to_string_lossy().into_owned());
+        output::json(&json!({ "plugin": id, "revoked": revoked, "left": left, "data": data }))?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(format!("plugin \"{id}\" is uninstalled"))?;
     for path in left {
         output::line(format!("  {} stays: it is not as it was installed", path.display()))?;
+    }
+    if let Some(folder) = data {
+        output::line(format!("  its data stays in {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ use crate::Common;
 use crate::error::Error;
 use crate::installed::ManifestSummary;
 use blobs::Blobs;
-use registry::{PLUGIN, Repository, expect};
+use registry::{PLUGIN, PulledCode, Repository, expect};
 pub(crate) use web::Web;
 
 /// The largest `plugin.toml`, in bytes.
@@ -62,6 +62,8 @@ pub(crate) struct FetchedPlugin {
     /// The name of its file, below the folder of its manifest.
     pub(crate) file: PathBuf,
     pub(crate) code: Vec<u8>,
+    /// What the source says that the code is; nothing of a file alone, whose name says it.
+    pub(crate) kind: Option<PluginKind>,
     /// Its `plugin.toml`, where it has one.
     pub(crate) manifest: Option<String>,
     /// The files of its skills.
@@ -155,11 +157,12 @@ impl<'a> Fetcher<'a> {
             Source::Registry(reference) => {
                 let mut repository =
                     Repository::new(&self.web, reference, self.host_environment, "pull");
-                let (digest, mut manifest, code) = repository.code(&self.blobs).await?;
-                let kind = manifest.code().map_or(PluginKind::Wasm, |layer| layer.kind);
+                let pulled = repository.code(&self.blobs).await?;
+                let PulledCode { digest, mut manifest, kind, code } = pulled;
                 let skills = repository.skills(&self.blobs, &manifest).await?;
                 FetchedPlugin {
                     code,
+                    kind: Some(kind),
                     skills,
                     manifest: manifest.annotations.remove(PLUGIN),
                     resolved: Some(reference.bound(digest).to_string()),
@@ -196,6 +199,7 @@ impl FetchedPlugin {
             name,
             file,
             code: Vec::new(),
+            kind: None,
             manifest: None,
             skills: SkillFiles::default(),
             resolved: None,
@@ -212,7 +216,7 @@ pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
     let path = folder.join(MANIFEST);
     let manifest = String::from_utf8(read(&path, MAX_MANIFEST_BYTES)?)
         .map_err(|_| Error::Input(format!("{} is not text", path.display())))?;
-    let ManifestSummary { id, file, .. } = ManifestSummary::read(&manifest)
+    let ManifestSummary { id, kind, file, .. } = ManifestSummary::read(&manifest)
         .map_err(|problem| Error::Input(format!("{}: {problem}", path.display())))?;
     let code = folder.join(&file);
     let is_inside =
@@ -226,6 +230,7 @@ pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
         name: id,
         code: read(&code, MAX_COMPONENT_BYTES)?,
         file,
+        kind: Some(kind),
         manifest: Some(manifest),
         skills,
         resolved: None,

@@ -85,6 +85,16 @@ pub(super) struct CodeLayer {
     pub(super) size: u64,
 }
 
+/// The code that a reference means.
+pub(super) struct PulledCode {
+    /// The digest of its manifest.
+    pub(super) digest: Digest,
+    pub(super) manifest: ImageManifest,
+    /// What the manifest says that the code is.
+    pub(super) kind: PluginKind,
+    pub(super) code: Vec<u8>,
+}
+
 /// A file of a plugin's skills, as a manifest has it.
 pub(super) struct SkillLayer {
     /// Its path below `skills`.
@@ -156,22 +166,18 @@ impl<'a> Repository<'a> {
         Self { web, reference, scope, credentials, authorization: None }
     }
 
-    /// The code that the reference means, and its manifest with the digest of that. What is in the cache
-    /// is not asked for again.
-    pub(super) async fn code(
-        &mut self,
-        blobs: &Blobs,
-    ) -> Result<(Digest, ImageManifest, Vec<u8>), FetchError> {
+    /// The code that the reference means. What is in the cache is not asked for again.
+    pub(super) async fn code(&mut self, blobs: &Blobs) -> Result<PulledCode, FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
         let layer = manifest.code().map_err(|problem| self.problem(&problem))?;
-        let CodeLayer { digest: of_layer, size, .. } = layer;
+        let CodeLayer { kind, digest: of_layer, size } = layer;
         if size > MAX_COMPONENT_BYTES {
             let what = self.reference.to_string();
             return Err(FetchError::TooLarge { what, most: MAX_COMPONENT_BYTES });
         }
         let what = format!("the layer of {}", self.reference);
-        let bytes = self.blob(blobs, of_layer, size, &what).await?;
-        Ok((digest, manifest, bytes))
+        let code = self.blob(blobs, of_layer, size, &what).await?;
+        Ok(PulledCode { digest, manifest, kind, code })
     }
 
     /// The files of the plugin's skills.
