@@ -341,7 +341,7 @@ fn make(template: &Template, tools: &Path, world: &str) {
     let mut build = project.command(&["build"]);
     let output = build.envs(variables).current_dir(&folder).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
+    let said = stdout(&run(&project, &folder, &["check", "--no-build"], 0));
     assert!(said.contains(": 1 warning"), "{said}");
     try_out(&project, &folder, &name, world);
 }

@@ -70,7 +70,7 @@ fn scripts_of_every_world_work_at_once() {
         let name = format!("my-{world}");
         run(&project, &project.path(""), &["new", &name, "--lang", "rhai", "--world", world], 0);
         let folder = project.path(&name);
-        let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+        let said = stdout(&run(&project, &folder, &["check"], 0));
         assert!(said.contains("nothing is wrong with it"), "{said}");
         try_out(&project, &folder, &name, world);
     }
@@ -119,7 +119,7 @@ fn plugins_in_rust_of_every_world_build_pass_their_tests_and_work() {
         let output = offline(test.args(["test", "--quiet"]), &folder).output().unwrap();
         assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
 
-        let said = stdout(&run(&project, &folder, &["check", "--no-build", "--register"], 0));
+        let said = stdout(&run(&project, &folder, &["check", "--no-build"], 0));
         assert!(said.contains("nothing is wrong with it"), "{said}");
         let named = match world {
             "resource" => "resource templates: planets://{number}\n",
@@ -280,7 +280,7 @@ fn settings_are_held_against_the_schema_of_the_manifest() {
 }
 
 #[test]
-fn a_check_runs_nothing_unless_it_is_told_to() {
+fn a_check_runs_the_registration_unless_it_is_told_not_to() {
     let project = empty();
     let folder = project.path("");
     project.write(
@@ -288,19 +288,19 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
         "plugin.id = \"s\"\nruntime = { kind = \"rhai\", path = \"s.rhai\" }",
     );
     project.write("s.rhai", "throw \"it ran\";");
-    let said = stdout(&run(&project, &folder, &["check"], 0));
-    assert!(said.contains("`--register` checks its tools, too"), "{said}");
-    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    let said = stdout(&run(&project, &folder, &["check", "--no-register"], 0));
+    assert!(!said.contains("it ran"), "{said}");
+    let said = stdout(&run(&project, &folder, &["check"], 1));
     assert!(said.contains("it ran"), "{said}");
     let tool = "tool(#{ name: \"t\", description: \"d\", schema: #{ type: \"object\", required: 3 } }, |a| 1);";
     project.write("s.rhai", tool);
-    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    let said = stdout(&run(&project, &folder, &["check"], 1));
     assert!(said.contains("its input schema"), "{said}");
     project.write("s.rhai", tool.replace(", required: 3", "").replace("\"t\"", "\"a tool\""));
-    let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+    let said = stdout(&run(&project, &folder, &["check"], 0));
     assert!(said.contains("its tool \"a tool\" is offered as s__a_tool_"), "{said}");
     project.write("s.rhai", "fn BeforeToolCall(context) { context.arguments.path.starts_with(7) }");
-    let said = stdout(&run(&project, &folder, &["check", "--register"], 1));
+    let said = stdout(&run(&project, &folder, &["check"], 1));
     assert!(
         said.contains("its handler of before-tool-call fails on the example context"),
         "{said}"
@@ -310,7 +310,7 @@ fn a_check_runs_nothing_unless_it_is_told_to() {
     assert!(said.contains("s.rhai:1:"), "{said}");
     assert!(said.contains("Undefined variable: context"), "{said}");
     project.write("s.rhai", "// Nothing yet.");
-    let said = stdout(&run(&project, &folder, &["check", "--register"], 0));
+    let said = stdout(&run(&project, &folder, &["check"], 0));
     assert!(said.contains("warning: it registers nothing"), "{said}");
     project.write("s.rhai", "fn BeforePlan(context) {\n  let x = ;\n}");
     let said = stdout(&run(&project, &folder, &["check"], 1));
@@ -337,11 +337,11 @@ fn a_check_names_what_a_plugin_registers_and_lists() {
     };
     let check = |list: &str, code: i32| {
         project.write("s.rhai", script(list));
-        stdout(&run(&project, &folder, &["check", "--register"], code))
+        stdout(&run(&project, &folder, &["check"], code))
     };
     let listed = "[#{ uri: \"notes://a\", name: \"a\" }]";
     let mut said = check(listed, 0);
-    let checked = parsed(&run(&project, &folder, &["--json", "check", "--register"], 0));
+    let checked = parsed(&run(&project, &folder, &["--json", "check"], 0));
     said += &serde_json::to_string_pretty(&checked["registered"]).unwrap();
     said += "\n";
     said += &check("throw \"no notes today\"", 1);
@@ -378,7 +378,7 @@ fn a_build_replaces_nothing_that_somebody_wrote() {
 fn who_cannot_register_without_a_grant_is_told_so() {
     let network = "capabilities.network = [\"https://example.com/*\"]";
     let project = with_component(fs::read(guests::FETCH).unwrap(), network);
-    let output = run(&project, &project.path(""), &["check", "--no-build", "--register"], 0);
+    let output = run(&project, &project.path(""), &["check", "--no-build"], 0);
     let said = stdout(&output);
     assert!(said.contains("its registration is not checked, as nothing is granted"), "{said}");
 }

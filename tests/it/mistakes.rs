@@ -7,7 +7,7 @@ use crate::support::{Project, stderr, stdout};
 struct Mistake(&'static str, &'static str, Command);
 
 enum Command {
-    /// `tenon check --register`
+    /// `tenon check`
     Check,
     /// `tenon call` of the tool `t`, with these arguments.
     Call(&'static str),
@@ -241,7 +241,7 @@ fn what_authors_of_scripts_see_names_the_line_and_what_to_do() {
         project.write("own/s/plugin.toml", manifest);
         project.write("own/s/s.rhai", script);
         let output = match command {
-            Check => project.tenon(&["check", "--register", "own/s"]),
+            Check => project.tenon(&["check", "own/s"]),
             Call(arguments) => project.tenon(&["call", "s__t", arguments]),
             Hook(point, context) => project.tenon(&["hook", point, "--context", context]),
         };

@@ -5,14 +5,14 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenon_config::admit::Refusal;
-use tenon_config::discover::Candidate;
+use tenon_config::discover::{Candidate, discover};
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tenon_config::grant::{Capability, Eligibility, Need, NeedStatus};
 use tenon_host::services::{Approval, ApprovalRequest, Approver};
 use tenon_host::types::HookPoint;
 use tenon_host::types::name::NameStyle;
 use tenon_host::types::text::one_line;
-use tenon_host::{Platform, PluginKind, PluginState, check_settings};
+use tenon_host::{Platform, PluginKind, PluginState, check_default_settings, check_settings};
 
 use crate::approval::ValueKind;
 use crate::authored::{AuthoredPlugin, AuthoredPlugins};
@@ -28,13 +28,13 @@ use crate::{Common, open, output, project_folder};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon check
-  tenon check --register
+  tenon check --no-register plugins/hello
   tenon --json check --no-build plugins/hello | jq .findings
 
 Builds the plugin, then compares the manifest with the component's imports, and its exports with the \
-worlds of the contract. The plugin does not run. `--register` also runs its registration, with \
-nothing granted, checks its tools and schemas as a host does, and has it list its resources and \
-prompts, and its hooks handle the example contexts of their points. The exit code is 0 if there are only warnings.")]
+worlds of the contract. Then it runs the registration in a host of its own, with nothing granted, checks tools and \
+schemas as a host does, and has the plugin list its resources and prompts and its hooks handle the example contexts \
+of their points. What fails there may need what is not granted, and is a note. The exit code is 0 if there are no errors.")]
 pub(crate) struct Args {
     /// The folder of a plugin or a project [default: this one, or the nearest above it]
     #[arg(value_name = "DIR")]
@@ -42,9 +42,9 @@ pub(crate) struct Args {
     /// Check the last build
     #[arg(long)]
     no_build: bool,
-    /// Also run the registration, with nothing granted, and check tools and schemas
+    /// Run nothing of the plugin
     #[arg(long)]
-    register: bool,
+    no_register: bool,
 }
 
 /// Something that was found.
@@ -62,6 +62,8 @@ struct Finding {
 enum Severity {
     Error,
     Warning,
+    /// What may be right where more is granted.
+    Note,
 }
 
 /// What was found so far.
@@ -76,6 +78,10 @@ impl Findings {
     fn warning(&mut self, problem: impl Into<String>, remedy: Option<String>) {
         self.0.push(Finding { severity: Severity::Warning, problem: problem.into(), remedy });
     }
+
+    fn note(&mut self, problem: impl Into<String>, remedy: Option<String>) {
+        self.0.push(Finding { severity: Severity::Note, problem: problem.into(), remedy });
+    }
 }
 
 /// From which size on a component is said to be large, in bytes. One with an interpreter in it has
@@ -85,19 +91,22 @@ const LARGE_COMPONENT_BYTES: usize = 32_000_000;
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = project_folder::of_author(common, args.folder.as_deref());
     let authored = AuthoredPlugins::read(common, &folder)?;
-    trust::require_code(common, &folder)?;
+    let builds = |authored: &AuthoredPlugin| authored.plugin.component().is_some();
+    if !args.no_build && authored.plugins.iter().any(builds) {
+        trust::require_code(common, &folder)?;
+    }
     let mut reports = Vec::new();
     for plugin in &authored.plugins {
         let report = check(plugin, &args).await?;
         if !common.json {
-            show(&report, args.register)?;
+            show(&report)?;
         }
         reports.push(report);
     }
     if common.json {
         authored.print_json(&reports)?;
     }
-    let fails = reports.iter().any(|report| report.errors() > 0);
+    let fails = reports.iter().any(|report| report.count(Severity::Error) > 0);
     Ok(if fails { Exit::Failed } else { Exit::Success }.into())
 }
 
@@ -110,8 +119,8 @@ struct Report {
 }
 
 impl Report {
-    fn errors(&self) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+    fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 }
 
@@ -144,7 +153,9 @@ async fn check(authored: &AuthoredPlugin, args: &Args) -> Result<Report, Error> 
     }
     check_manifest(&mut findings, authored);
     let is_admitted = check_admission(&mut findings, authored).await;
-    let registered = match args.register && is_built && is_admitted {
+    // What is wrong so far keeps it from being loaded.
+    let is_right = findings.0.iter().all(|finding| finding.severity != Severity::Error);
+    let registered = match !args.no_register && is_right && is_admitted {
         true => register(&mut findings, authored).await?,
         false => None,
     };
@@ -180,13 +191,13 @@ impl Registered {
     }
 }
 
-fn show(report: &Report, is_registered: bool) -> Result<(), Error> {
+fn show(report: &Report) -> Result<(), Error> {
     let Report { plugin: id, findings, registered } = report;
-    let errors = report.errors();
     for Finding { severity, problem, remedy } in findings {
         let word = match severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         };
         output::line(format!("{word}: {}", problem.replace('\n', "\n    ")))?;
         if let Some(remedy) = remedy {
@@ -198,12 +209,11 @@ fn show(report: &Report, is_registered: bool) -> Result<(), Error> {
             output::line(format!("{kind}: {}", one_line(&names.join(", "))))?;
         }
     }
-    let warnings = findings.len() - errors;
     let count = |many: usize, word: &str| match many {
         1 => format!("1 {word}"),
         many => format!("{many} {word}s"),
     };
-    let verdict = match (errors, warnings) {
+    let verdict = match (report.count(Severity::Error), report.count(Severity::Warning)) {
         (0, 0) => "nothing is wrong with it".to_string(),
         (0, warnings) => count(warnings, "warning"),
         (errors, 0) => count(errors, "error"),
@@ -211,8 +221,7 @@ fn show(report: &Report, is_registered: bool) -> Result<(), Error> {
             format!("{} and {}", count(errors, "error"), count(warnings, "warning"))
         }
     };
-    let more = if is_registered { "" } else { "; `--register` checks its tools, too" };
-    output::line(format!("plugin \"{id}\": {verdict}{more}"))
+    output::line(format!("plugin \"{id}\": {verdict}"))
 }
 
 /// Checks the bytes of a component, and its manifest against them.
@@ -360,14 +369,12 @@ fn check_manifest(findings: &mut Findings, authored: &AuthoredPlugin) {
     check_settings_schema(findings, authored);
 }
 
-/// Holds the settings of the manifest against its schema. What is required is for those who use the plugin to set.
+/// Holds the settings of the manifest against its schema.
 fn check_settings_schema(findings: &mut Findings, authored: &AuthoredPlugin) {
     let Candidate { settings, settings_schema: Some(schema), .. } = &authored.plugin else {
         return;
     };
-    let mut schema = schema.clone();
-    schema.remove("required");
-    if let Err(problem) = check_settings(&schema, settings) {
+    if let Err(problem) = check_default_settings(schema, settings) {
         findings.error(problem.to_string(), None);
     }
 }
@@ -412,7 +419,7 @@ async fn try_hook(
         // What it requests is not granted here, which may be the reason.
         match authored.plugin.requested().is_empty() {
             true => findings.error(problem, remedy),
-            false => findings.warning(problem, remedy),
+            false => findings.note(problem, remedy),
         }
     }
     Ok(())
@@ -424,8 +431,13 @@ async fn register(
     authored: &AuthoredPlugin,
 ) -> Result<Option<Registered>, Error> {
     let id = authored.plugin.id();
+    let sources = authored.sources.clone();
+    let mut discovery = discover(&sources);
+    // What its settings have to be is for those who use it to set.
+    let schemas = discovery.candidates.iter_mut().filter_map(|of| of.settings_schema.as_mut());
+    schemas.for_each(|schema| drop(schema.remove("required")));
     let builder =
-        Platform::builder().sources(authored.sources.clone()).approver(ApproveWithoutGrants);
+        Platform::builder().sources(sources).discovery(discovery).approver(ApproveWithoutGrants);
     let platform = builder.build().await?;
     let registry = platform.registry();
     let reports = platform.plugins();
@@ -472,9 +484,14 @@ async fn register(
             // It did not come so far as to fail itself: what it imports is not there ungranted.
             let is_loaded = report.is_some_and(|report| report.failure.is_some());
             match !is_loaded && imports_what_is_lent(authored) {
-                true => findings.warning(
+                true => findings.note(
                     format!("its registration is not checked, as nothing is granted: {detail}"),
                     Some(format!("`tenon approve {id}` and `tenon doctor` show it")),
+                ),
+                // It may read them as it registers.
+                false if is_unset(&authored.plugin) => findings.note(
+                    format!("its registration is not checked without its settings: {detail}"),
+                    None,
                 ),
                 false => findings.error(format!("it does not register: {detail}"), None),
             }
@@ -494,7 +511,7 @@ fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &Listing)
         let problem = format!("its {what} are not listed: {error}");
         match plugin.requested().is_empty() {
             true => findings.error(problem, None),
-            false => findings.warning(
+            false => findings.note(
                 problem,
                 Some(format!(
                     "nothing is granted here; `tenon approve {id}` and `tenon doctor {id}` show them"
@@ -514,6 +531,12 @@ fn check_name(findings: &mut Findings, plugin: &Candidate, name: &str) {
                       letters, digits, `_` and `-`";
         findings.warning(problem, Some(remedy.into()));
     }
+}
+
+/// Whether settings are required that its manifest does not have.
+fn is_unset(plugin: &Candidate) -> bool {
+    let schema = plugin.settings_schema.as_ref();
+    schema.is_some_and(|schema| check_settings(schema, &plugin.settings).is_err())
 }
 
 /// Whether a component imports what its manifest requests, and cannot start without.
