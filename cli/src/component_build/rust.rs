@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
-use super::{BuildProfile, BuildTool, run, text};
+use super::{BuildProfile, BuildTool, run, run_to_end, text};
 use crate::error::Error;
 use tenon_contract::PluginMetadata;
 
@@ -66,7 +67,10 @@ pub(super) async fn build(
     let mut command = cargo(folder);
     let (name, option, settings) = profile.of_cargo();
     command.args(["build", option, "--target", TARGET, "--lib"]);
-    command.arg("--message-format=json-render-diagnostics");
+    command.arg(match io::stderr().is_terminal() {
+        true => "--message-format=json-diagnostic-rendered-ansi",
+        false => "--message-format=json",
+    });
     let own = own_profile(&root, name)?;
     for &(key, variable, value) in settings {
         // What the project says itself holds, and so does what the user says.
@@ -74,13 +78,20 @@ pub(super) async fn build(
             command.env(variable, value);
         }
     }
-    let messages = match run(&CARGO, command).await {
-        Err(Error::NotBuilt(_)) if !has_target(folder).await => {
-            let install = format!("rustup target add {TARGET}");
-            return Err(Error::Missing { tool: format!("the target {TARGET} of Rust"), install });
-        }
-        messages => messages?,
-    };
+    let (status, said) = run_to_end(&CARGO, command).await?;
+    if !status.success() && !has_target(folder).await {
+        let install = format!("rustup target add {TARGET}");
+        return Err(Error::Missing { tool: format!("the target {TARGET} of Rust"), install });
+    }
+    let messages = cargo_messages(&said);
+    for message in &messages {
+        // Where standard error is closed there is nobody to tell.
+        let rendered = message["message"]["rendered"].as_str().unwrap_or_default();
+        let _ = crate::progress::stderr().write_all(rendered.as_bytes());
+    }
+    if !status.success() {
+        return Err(first_error(&messages).map_or_else(|| CARGO.failed(status), Error::NotBuilt));
+    }
     let component = component(&messages, text(package, "id").as_deref()).ok_or_else(|| {
         let wanted = "a library whose crate-type is \"cdylib\"";
         Error::Input(format!("{} makes no component: it needs {wanted}", manifest.display()))
@@ -117,11 +128,36 @@ fn own_profile(root: &Path, name: &str) -> Result<toml::Table, Error> {
     Ok(profile.and_then(toml::Value::as_table).cloned().unwrap_or_default())
 }
 
+/// What Cargo prints, in the form of its
+/// [external tools](https://doc.rust-lang.org/cargo/reference/external-tools.html#json-messages).
+fn cargo_messages(said: &[u8]) -> Vec<Value> {
+    let lines = said.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// The first error of the compiler, with its place, and how many others there are.
+fn first_error(messages: &[Value]) -> Option<String> {
+    let errors = messages.iter().map(|message| &message["message"]);
+    // The last of them only counts them.
+    let mut errors = errors.filter(|error| {
+        let spans = error["spans"].as_array();
+        error["level"] == "error" && spans.is_some_and(|spans| !spans.is_empty())
+    });
+    let first = errors.next()?;
+    let span = first["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+    let file = span["file_name"].as_str()?;
+    let (line, column) = (&span["line_start"], &span["column_start"]);
+    let others = match errors.count() {
+        0 => String::new(),
+        1 => "; there is 1 more error".to_string(),
+        others => format!("; there are {others} more errors"),
+    };
+    Some(format!("{file}:{line}:{column}: {}{others}", first["message"].as_str()?))
+}
+
 /// The component among what Cargo has made: that of the package itself.
-fn component(messages: &[u8], package: Option<&str>) -> Option<PathBuf> {
-    let messages = messages.split(|byte| *byte == b'\n');
-    let messages = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let mut made = messages.filter(|message| {
+fn component(messages: &[Value], package: Option<&str>) -> Option<PathBuf> {
+    let mut made = messages.iter().filter(|message| {
         message["reason"] == "compiler-artifact" && message["package_id"].as_str() == package
     });
     made.find_map(|message| {
@@ -139,5 +175,29 @@ async fn has_target(folder: &Path) -> bool {
     match command.output().await {
         Ok(output) => Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir(),
         Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_error_is_told_with_its_place() {
+        let message = |level: &str, text: &str, line: u32| {
+            let span = json!({ "file_name": "src/lib.rs", "is_primary": true, "line_start": line, "column_start": 5 });
+            json!({ "reason": "compiler-message", "message": { "level": level, "message": text, "spans": [span] } })
+        };
+        let count = json!({ "reason": "compiler-message", "message": { "level": "error", "message": "aborting", "spans": [] } });
+        let check = |messages: &[Value], expected: Option<&str>| {
+            let said = messages.iter().map(|message| format!("{message}\n")).collect::<String>();
+            assert_eq!(first_error(&cargo_messages(said.as_bytes())).as_deref(), expected);
+        };
+        let (warning, first) = (message("warning", "unused", 1), message("error", "no `x`", 3));
+        check(&[warning.clone(), first.clone(), count.clone()], Some("src/lib.rs:3:5: no `x`"));
+        let more = "src/lib.rs:3:5: no `x`; there is 1 more error";
+        check(&[first.clone(), message("error", "no `y`", 4)], Some(more));
+        check(&[warning, count], None);
     }
 }
