@@ -94,9 +94,9 @@ impl Common {
     /// Whether a command is for the plugins of the project and of the user, with nothing said about them: those that a
     /// `tenon dev` of the project has.
     fn is_of_project(&self) -> bool {
-        let Self { config, answers, locked, named_project: _, project: _, json: _, trust: _ } =
+        let Self { config, locked, answers: _, named_project: _, project: _, json: _, trust: _ } =
             self;
-        config.is_none() && answers.is_none() && !locked
+        config.is_none() && !locked
     }
 }
 

@@ -175,6 +175,11 @@ impl FoundPlugins {
         approver.for_author(self.authored.clone())
     }
 
+    /// What plugins and servers get of their host.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// What servers may ask for.
     pub(crate) fn offers(&self) -> Offers {
         self.client.offers()

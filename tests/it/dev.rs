@@ -207,3 +207,60 @@ fn a_folder_that_nobody_trusts_is_not_built() {
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("--allow-code-changes"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_tool_that_is_left_out_is_told_when_it_is_loaded_and_when_it_is_called() {
+    let project = project(&greeting("good"));
+    let mut dev = Dev::start(&project, 1);
+    let wrong = "tool(#{ name: \"greet\", description: \"d\", schema: #{ type: \"object\", required: 3 } }, |a| 1);";
+    project.write("greeter/greeter.rhai", wrong);
+    let told = dev.until("plugin \"greeter\": the tool \"greet\" is left out");
+    assert!(told.contains("its input schema"), "{told}");
+    let output = project.tenon(&["call", "greeter__greet"]);
+    assert!(stderr(&output).contains("the tool \"greet\" is left out"), "{}", stderr(&output));
+    dev.end();
+}
+
+#[test]
+fn a_script_that_is_removed_and_written_anew_is_granted_what_it_was() {
+    let project = project(&greeting("0"));
+    let mut dev = Dev::start(&project, 1);
+    for number in 1..6 {
+        std::fs::remove_file(project.path("greeter/greeter.rhai")).unwrap();
+        if number % 2 == 0 {
+            dev.until("greeter: not built");
+        }
+        project.write("greeter/greeter.rhai", greeting(&number.to_string()));
+        let output = project.tenon(&["call", "greeter__greet"]);
+        assert_eq!(stdout(&output), format!("{number}\n"), "{}", stderr(&output));
+    }
+    dev.end();
+}
+
+#[test]
+fn what_a_call_asks_is_answered_by_its_own_answers() {
+    let script = "tool(#{ name: \"name\", description: \"d\" }, |a| {
+        let answer = ask(\"Who?\", #{ name: #{ type: \"string\" } });
+        `${answer.name}`
+    });";
+    let project = project(script);
+    let manifest = std::fs::read_to_string(project.path("greeter/plugin.toml")).unwrap();
+    project.write(
+        "greeter/plugin.toml",
+        manifest.replace("capabilities.state = [\"project\"]", "capabilities.user = [\"ask\"]"),
+    );
+    let mut dev = Dev::start(&project, 1);
+    for name in ["Ada", "Eve"] {
+        project.write("answers.json", format!("[{{\"accept\": {{\"name\": \"{name}\"}}}}]"));
+        let output = project.tenon(&["call", "greeter__name", "--answers", "answers.json"]);
+        assert_eq!(stdout(&output), format!("{name}\n"), "{}", stderr(&output));
+        dev.until("greeter__name: ok, ");
+    }
+    let output = project.tenon(&["call", "greeter__name"]);
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(said.contains("`--answers FILE`"), "{said}");
+    project.write("answers.json", "[3]");
+    let output = project.tenon(&["call", "greeter__name", "--answers", "answers.json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    dev.end();
+}

@@ -1,16 +1,19 @@
 //! What the command is to plugins and servers as their host: somebody who fills in forms, a model for their
 //! questions, and a place for their messages. It remembers nothing.
 
-mod form;
+pub(crate) mod form;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tenon_config::config::ClientSettings;
-use tenon_host::services::{ClientFeature, ClientFeatures, Messaging, Offers, Requester};
+use tenon_host::services::{
+    CallClient, ClientFeature, ClientFeatures, Messaging, Offers, Requester,
+};
 use tenon_host::types::completion_json;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::types::{
@@ -39,12 +42,39 @@ struct Inner {
     answers: Option<Mutex<ClientAnswers>>,
     settings: ClientSettings,
     /// There is one terminal, and one question at a time.
-    terminal: AsyncMutex<()>,
+    terminal: Arc<AsyncMutex<()>>,
     /// Where the model is, once there is a platform.
     platform: OnceLock<Platform>,
 }
 
+/// Answers as a file has them: JSON that is checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct PreparedAnswers(Value);
+
+impl PreparedAnswers {
+    /// Reads those of a command; nothing where it has none.
+    ///
+    /// # Errors
+    ///
+    /// Where its file cannot be read, or has something else.
+    pub(crate) fn read(common: &Common) -> Result<Option<Self>, crate::error::Error> {
+        let Some(file) = &common.answers else { return Ok(None) };
+        let value = output::read_json("answers", &format!("@{}", file.display()))?;
+        ClientAnswers::read(value.clone()).map_err(|problem| {
+            crate::error::Error::Input(format!("{}: {problem}", file.display()))
+        })?;
+        Ok(Some(Self(value)))
+    }
+
+    /// All of them, from the first. What another program sent may be none.
+    fn all(&self) -> ClientAnswers {
+        ClientAnswers::read(self.0.clone()).unwrap_or_default()
+    }
+}
+
 /// Answers to what servers ask of their user.
+#[derive(Default)]
 struct ClientAnswers {
     rest: VecDeque<Answer>,
     /// Whether the last is for all that follow.
@@ -100,20 +130,24 @@ impl Client {
         common: &Common,
         settings: ClientSettings,
     ) -> Result<Self, crate::error::Error> {
-        let answers = common.answers.as_ref().map(|file| {
-            let value = output::read_json("answers", &format!("@{}", file.display()))?;
-            let answers = ClientAnswers::read(value);
-            let answers = answers.map_err(|problem| {
-                crate::error::Error::Input(format!("{}: {problem}", file.display()))
-            })?;
-            Ok::<_, crate::error::Error>(Mutex::new(answers))
-        });
         Ok(Self(Arc::new(Inner {
-            answers: answers.transpose()?,
+            answers: PreparedAnswers::read(common)?.map(|answers| Mutex::new(answers.all())),
             settings,
-            terminal: AsyncMutex::default(),
+            terminal: Arc::default(),
             platform: OnceLock::new(),
         })))
+    }
+
+    /// The same for one call, which answers were prepared for.
+    pub(crate) fn for_call(&self, answers: Option<&PreparedAnswers>) -> Self {
+        let Some(answers) = answers else { return self.clone() };
+        let Inner { settings, terminal, platform, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            answers: Some(Mutex::new(answers.all())),
+            settings: settings.clone(),
+            terminal: terminal.clone(),
+            platform: platform.clone(),
+        }))
     }
 
     /// Whether a model answers servers.
@@ -228,6 +262,8 @@ impl ClientFeatures for Client {
         completion.map_err(|error| Error::unavailable(error.to_string()))
     }
 }
+
+impl CallClient for Client {}
 
 #[async_trait]
 impl Messaging for Client {

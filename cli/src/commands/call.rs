@@ -6,6 +6,7 @@ use tenon_host::Caller;
 use tenon_host::types::ToolResult;
 use tenon_host::types::mcp_json::McpJson;
 
+use crate::client::PreparedAnswers;
 use crate::dev::{DevCall, call_running};
 use crate::error::{Error, Exit};
 use crate::tool_arguments::ToolArguments;
@@ -45,6 +46,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     // A `tenon dev` of this project has the plugins loaded, and builds what was saved a moment ago.
     if common.is_of_project() {
         let call = DevCall::new(name.clone(), arguments.clone(), caller.clone());
+        let call = call.answered_by(PreparedAnswers::read(common)?);
         if let Some(result) = call_running(&common.project, &call).await? {
             return show(common, &result);
         }

@@ -4,10 +4,10 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tenon_host::{OnChange, Platform};
+use tenon_host::{Event, OnChange, Platform, PluginState};
 
 use super::serve::{self, HttpEndpoint};
-use crate::dev::Session;
+use crate::dev::{DevHost, Session, plugin_problem};
 use crate::error::Error;
 use crate::event_text::{call_text, change_text};
 use crate::open::trust;
@@ -58,7 +58,9 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let configs = &found.sources.configs;
     let settings = serve::settings(configs, &arguments)?;
     let http = http.map(|http| http.take_tokens_of_issuer(configs, &settings)).transpose()?;
+    let client = found.client().clone();
     open::with_stop(common, found.platform(|_| true), async |platform, stop| {
+        let host = DevHost { platform: platform.clone(), client };
         let _watch = platform.watch(OnChange::Reload)?;
         let serving = async {
             match http {
@@ -70,7 +72,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             let _ = stop.await;
         };
         tokio::select! {
-            ended = session.run(platform, stop) => ended?,
+            ended = session.run(&host, stop) => ended?,
             told = tell(platform) => told?,
             served = serving => served?,
             () = output::unread() => return Err(Error::Unread),
@@ -85,10 +87,24 @@ async fn tell(platform: &Platform) -> Result<(), Error> {
     let mut events = platform.events();
     let ready = platform.registry().plugins().len();
     output::line(format!("{ready} plugins are ready; `tenon call` calls their tools"))?;
+    tell_problems(platform, |_| true)?;
     while let Some(event) = events.next().await {
         if let Some(text) = change_text(&event).or_else(|| call_text(&event)) {
             output::text(&text)?;
         }
+        if let Event::Reloaded { plugin, .. } = &event {
+            tell_problems(platform, |id| *id == **plugin)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what is wrong with plugins that are there: a tool may have been left out.
+fn tell_problems(platform: &Platform, is_one: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let plugins = platform.plugins();
+    let ready = plugins.iter().filter(|report| report.state == PluginState::Ready);
+    for problem in ready.filter(|report| is_one(&report.plugin)).filter_map(plugin_problem) {
+        output::line(problem)?;
     }
     Ok(())
 }

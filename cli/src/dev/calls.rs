@@ -4,11 +4,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tenon_host::types::ToolResult;
 use tenon_host::types::mcp_json::{McpJson, read_tool_result};
-use tenon_host::{Call, Caller, Platform};
+use tenon_host::{Caller, Platform};
 
+use crate::client::{Client, PreparedAnswers};
 use crate::error::{Error, RelayedError};
 use crate::tool_arguments::ToolArguments;
 
@@ -22,6 +24,16 @@ pub(crate) struct DevCall {
     pub(crate) agent: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) traceparent: Option<String>,
+    /// What the user answers where plugins ask; without it, they are asked where `tenon dev` runs.
+    answers: Option<PreparedAnswers>,
+}
+
+/// Where calls are made.
+#[derive(Clone)]
+pub(crate) struct DevHost {
+    pub(crate) platform: Platform,
+    /// Who answers what plugins ask in them.
+    pub(crate) client: Client,
 }
 
 /// What came of it.
@@ -50,19 +62,38 @@ impl DevCall {
             agent: caller.agent_id,
             session: caller.session_id,
             traceparent: caller.traceparent,
+            answers: None,
         }
     }
 
-    /// The call, of a tool that this platform has.
-    pub(super) fn call(&self, platform: &Platform) -> Call {
-        let caller = Caller {
+    /// The same with answers to what plugins ask in it.
+    pub(crate) fn answered_by(self, answers: Option<PreparedAnswers>) -> Self {
+        Self { answers, ..self }
+    }
+
+    fn caller(&self, client: &Client) -> Caller {
+        Caller {
             timeout: self.timeout_millis.map(Duration::from_millis),
             agent_id: self.agent.clone(),
             session_id: self.session.clone(),
             traceparent: self.traceparent.clone(),
+            client: Some(Arc::new(client.for_call(self.answers.as_ref())).into()),
             ..Caller::default()
-        };
-        self.arguments.call(platform, self.tool.clone(), caller)
+        }
+    }
+}
+
+impl DevHost {
+    /// Makes a call.
+    ///
+    /// # Errors
+    ///
+    /// What it fails with.
+    pub(super) async fn call(&self, call: &DevCall) -> Result<ToolResult, Error> {
+        let DevHost { platform, client } = self;
+        let DevCall { tool, arguments, .. } = call;
+        let call = arguments.call(platform, tool.clone(), call.caller(client));
+        platform.call(call).await.map_err(Error::from)
     }
 }
 

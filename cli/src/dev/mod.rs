@@ -8,5 +8,5 @@ mod folder_watch;
 mod session;
 mod tests_of_plugin;
 
-pub(crate) use calls::{DevCall, call_running};
-pub(crate) use session::Session;
+pub(crate) use calls::{DevCall, DevHost, call_running};
+pub(crate) use session::{Session, plugin_problem};

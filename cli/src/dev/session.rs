@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenon_config::discover::Candidate;
 use tenon_host::types::ToolResult;
-use tenon_host::{Event, Platform, PluginKind, PluginState, Subscription};
+use tenon_host::{Event, Platform, PluginKind, PluginReport, PluginState, Subscription};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::calls::{Asking, DevAnswer, DevCall, Listener};
+use super::calls::{Asking, DevAnswer, DevCall, DevHost, Listener};
 use super::folder_watch::FolderWatch;
 use super::tests_of_plugin;
 use crate::authored::AuthoredPlugin;
@@ -28,8 +28,6 @@ pub(crate) struct Session {
     work: JoinSet<Done>,
     /// Calls that wait for what is being built.
     waiting: Vec<(Asking, DevCall)>,
-    /// Why plugins were not loaded as they are now on disk.
-    not_loaded: BTreeMap<String, String>,
     /// The last call, which is made again when plugins are loaded.
     last_call: Option<DevCall>,
 }
@@ -84,7 +82,6 @@ impl Session {
             watch: FolderWatch::new()?,
             work: JoinSet::new(),
             waiting: Vec::new(),
-            not_loaded: BTreeMap::new(),
             last_call: None,
         };
         session.look()?;
@@ -97,11 +94,11 @@ impl Session {
     /// Goes on until it is told to stop.
     pub(crate) async fn run(
         mut self,
-        platform: &Platform,
+        host: &DevHost,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let listener = Listener::bind(&self.project).await?;
-        let mut loads = Loads(platform.events());
+        let mut loads = Loads(host.platform.events());
         let mut stop = std::pin::pin!(stop);
         for id in self.plugins.keys().cloned().collect::<Vec<_>>() {
             self.test(&id);
@@ -109,11 +106,11 @@ impl Session {
         loop {
             tokio::select! {
                 () = &mut stop => return Ok(()),
-                () = self.watch.changed() => self.look_and_load(platform, &mut loads).await?,
+                () = self.watch.changed() => self.look_and_load(host, &mut loads).await?,
                 // The platform watches as well, and may have been the first.
                 event = loads.next() => {
-                    if self.note_load(&event) {
-                        self.repeat(platform);
+                    if is_loaded(&event) {
+                        self.repeat(host);
                     }
                 }
                 Ok(mut asking) = listener.accept() => {
@@ -127,18 +124,18 @@ impl Session {
                 Some(done) = self.work.join_next(), if !self.work.is_empty() => match done {
                     Ok(Done::Asked(asking, call)) => {
                         // What was saved a moment ago is what is called.
-                        self.look_and_load(platform, &mut loads).await?;
+                        self.look_and_load(host, &mut loads).await?;
                         self.waiting.push((asking, call));
                     }
                     done => {
                         if self.take(done)? {
-                            self.load(platform, &mut loads).await;
+                            self.load(host, &mut loads).await;
                         }
                     }
                 }
             }
             if !self.is_building() {
-                self.answer(platform);
+                self.answer(host);
             }
         }
     }
@@ -181,10 +178,10 @@ impl Session {
         Ok(())
     }
 
-    async fn look_and_load(&mut self, platform: &Platform, loads: &mut Loads) -> Result<(), Error> {
+    async fn look_and_load(&mut self, host: &DevHost, loads: &mut Loads) -> Result<(), Error> {
         self.look()?;
         if !self.is_building() {
-            self.load(platform, loads).await;
+            self.load(host, loads).await;
         }
         Ok(())
     }
@@ -276,57 +273,33 @@ impl Session {
     }
 
     /// Loads what has changed on disk, and makes the last call again where something has.
-    async fn load(&mut self, platform: &Platform, loads: &mut Loads) {
-        platform.reload().await;
-        let mut is_loaded = false;
-        for event in loads.arrived() {
-            is_loaded |= self.note_load(&event);
-        }
+    async fn load(&mut self, host: &DevHost, loads: &mut Loads) {
+        host.platform.reload().await;
         // Where somebody has just asked for a call, that one is enough.
-        if is_loaded && self.waiting.is_empty() {
-            self.repeat(platform);
-        }
-    }
-
-    /// Notes what became of a plugin whose files have changed. Gives whether it was loaded.
-    fn note_load(&mut self, event: &Event) -> bool {
-        match event {
-            Event::Reloaded { plugin, .. } => {
-                self.not_loaded.remove(&**plugin);
-                true
-            }
-            Event::NotReloaded { plugin: Some(plugin), problem } => {
-                self.not_loaded.insert(plugin.to_string(), problem.clone());
-                false
-            }
-            // Whatever was missed may have been that.
-            _ => true,
+        if loads.arrived().iter().any(is_loaded) && self.waiting.is_empty() {
+            self.repeat(host);
         }
     }
 
     /// Begins to make the last call again.
-    fn repeat(&mut self, platform: &Platform) {
+    fn repeat(&mut self, host: &DevHost) {
         let Some(call) = self.last_call.clone() else { return };
-        let platform = platform.clone();
+        let host = host.clone();
         self.work.spawn(async move {
-            let result = platform.call(call.call(&platform)).await.map_err(Error::from);
+            let result = host.call(&call).await;
             Done::Repeated { call, result }
         });
     }
 
     /// Makes the calls that have waited.
-    fn answer(&mut self, platform: &Platform) {
+    fn answer(&mut self, host: &DevHost) {
         for (mut asking, call) in std::mem::take(&mut self.waiting) {
             self.last_call = Some(call.clone());
-            let notes = self.notes(platform, &call.tool);
-            let platform = platform.clone();
+            let notes = self.notes(&host.platform, &call.tool);
+            let host = host.clone();
             self.work.spawn(async move {
-                let called = async {
-                    let result = platform.call(call.call(&platform)).await;
-                    DevAnswer::new(notes, result.map_err(Error::from))
-                };
                 let answer = tokio::select! {
-                    answer = called => Some(answer),
+                    result = host.call(&call) => Some(DevAnswer::new(notes, result)),
                     // The call is given up with its command.
                     () = asking.gone() => None,
                 };
@@ -341,23 +314,41 @@ impl Session {
     /// What the caller of a tool should know of its plugin.
     fn notes(&self, platform: &Platform, tool: &str) -> Vec<String> {
         let registry = platform.registry();
-        let unread = platform.diagnostics().into_iter().map(|diagnostic| diagnostic.to_string());
-        let Some((owner, _)) = registry.tool(tool) else {
-            // It may be a tool of one that is not there.
-            let plugins = platform.plugins();
-            let missing = plugins.iter().filter(|report| report.state != PluginState::Ready);
-            let notes = missing.map(|report| {
-                let why = report.detail.as_deref().unwrap_or_default();
-                format!("plugin \"{}\" is {}: {why}", report.plugin, report.state)
-            });
-            return notes.chain(unread).collect();
-        };
-        let not_built = self.plugins.get(&**owner.id()).and_then(|plugin| plugin.problem.as_ref());
-        let problem = not_built.or_else(|| self.not_loaded.get(&**owner.id()));
-        let note =
-            |problem| format!("plugin \"{}\" is older than its source: {problem}", owner.id());
-        problem.map(note).into_iter().chain(unread).collect()
+        // It may be a tool of one that is not there, or that has left it out.
+        let owner = registry.tool(tool).map(|(owner, _)| owner.id().clone());
+        let is_concerned = |id: &str| owner.as_ref().is_none_or(|owner| **owner == *id);
+        let not_built = self.plugins.iter().filter_map(|(id, plugin)| {
+            let problem = plugin.problem.as_ref().filter(|_| is_concerned(id))?;
+            Some(format!("plugin \"{id}\" is older than its source: {problem}"))
+        });
+        let mut notes: Vec<String> = not_built.collect();
+        for report in platform.plugins().iter().filter(|report| is_concerned(&report.plugin)) {
+            let is_told = self.plugins.get(&report.plugin).is_some_and(|of| of.problem.is_some());
+            notes.extend(plugin_problem(report).filter(|_| !is_told));
+        }
+        let unread = platform.unread().into_iter().map(|diagnostic| diagnostic.to_string());
+        let new: Vec<String> =
+            unread.filter(|problem| notes.iter().all(|note| !note.contains(problem))).collect();
+        notes.extend(new);
+        notes
     }
+}
+
+/// What is wrong with a plugin, which may be there all the same: as it was before, or without a part.
+pub(crate) fn plugin_problem(report: &PluginReport) -> Option<String> {
+    let detail = report.detail.as_deref();
+    match report.state {
+        PluginState::Ready => Some(format!("plugin \"{}\": {}", report.plugin, detail?)),
+        state => {
+            let why = detail.unwrap_or_default();
+            Some(format!("plugin \"{}\" is {state}: {why}", report.plugin))
+        }
+    }
+}
+
+/// Whether an event may be one of a plugin that was loaded: whatever was missed may have been that.
+fn is_loaded(event: &Event) -> bool {
+    !matches!(event, Event::NotReloaded { .. })
 }
 
 /// The events of plugins that were loaded or not, by whomever: who watches them all says what was loaded.
