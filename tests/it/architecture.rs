@@ -41,6 +41,7 @@ fn crates_depend_on_each_other_in_one_direction() {
             "tenon-config" => &["tenon-inputs", "tenon-types"],
             "tenon-host" => &[
                 "tenon-config",
+                "tenon-confinement",
                 "tenon-contract",
                 "tenon-inputs",
                 "tenon-repoll",
@@ -83,7 +84,11 @@ fn crates_depend_on_each_other_in_one_direction() {
 
 #[test]
 fn crates_below_the_host_need_neither_wasmtime_nor_an_executor() {
-    for (package, needed) in [("tenon-config", "tenon-types"), ("tenon-state", "rusqlite")] {
+    for (package, needed) in [
+        ("tenon-config", "tenon-types"),
+        ("tenon-confinement", "landlock"),
+        ("tenon-state", "rusqlite"),
+    ] {
         let arguments = "tree --edges normal --prefix none --format {p} --offline --package";
         let tree = output_of(env!("CARGO"), "", &format!("{arguments} {package}"));
         let names = tree.lines().filter_map(|line| line.split(' ').next());

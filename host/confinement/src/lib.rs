@@ -1,0 +1,102 @@
+//! Runs a program in a sandbox: it reaches the files that it was granted, what every program needs of the system, and the
+//! network through a proxy of the host's or not at all. No process that it starts outlives it.
+//!
+//! A host starts a *launcher* in place of the program: an executable that calls [`run_launcher`]. The launcher makes
+//! namespaces of its own and becomes their first process; it hides what the program must not see, restricts itself with
+//! Landlock and seccomp, and starts the program. What the program is, and what it may reach, the launcher reads from the
+//! beginning of its standard input ([`ConfinedProgram::encode`]); the rest of that is the program's.
+//!
+//! This crate decides nothing: which files and hosts are granted, its caller says. It needs Linux with user namespaces
+//! and Landlock; elsewhere [`run_launcher`] says that it cannot.
+
+mod program;
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+
+pub use program::{
+    ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
+};
+
+/// The exit code of a launcher that could not start the program. Standard error says why.
+pub const NOT_CONFINED: u8 = 125;
+
+/// The argument that makes an executable a launcher.
+const ARGUMENT: &str = "launch-confined";
+
+/// The arguments with which an executable is started that calls [`run_launcher`].
+pub fn launcher_arguments() -> [&'static str; 1] {
+    [ARGUMENT]
+}
+
+/// Whether programs can be confined here, by the launcher that is this executable; why not otherwise. It blocks for some
+/// milliseconds.
+///
+/// # Errors
+///
+/// Says what this system does not have, or that the executable is no launcher.
+pub fn probe(launcher: &Path) -> Result<(), String> {
+    let started = Command::new(launcher)
+        .args(launcher_arguments())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let told = |mut child: Child| {
+        let encoded = ConfinedProgram::default().encode()?;
+        let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(&encoded));
+        let output = child.wait_with_output()?;
+        // One that does not read what it is told says why.
+        if output.status.success() {
+            written?;
+        }
+        Ok::<Output, std::io::Error>(output)
+    };
+    let failed = |error| format!("{} cannot be started: {error}", launcher.display());
+    let output = started.and_then(told).map_err(failed)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.trim().strip_prefix("tenon: ").map(str::to_string);
+            Err(said.unwrap_or_else(|| format!("{} is no launcher", launcher.display())))
+        }
+    }
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("the server cannot be confined: {doing}: {problem}")]
+struct LaunchError {
+    doing: &'static str,
+    problem: String,
+}
+
+/// Runs a launcher, if the arguments of this process (without its name) are those of one. A host calls it before
+/// anything else, with one thread.
+pub fn run_launcher(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.into_iter().next()? != ARGUMENT {
+        return None;
+    }
+    Some(run().unwrap_or_else(|error| {
+        // Where standard error is closed there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "tenon: {error}");
+        ExitCode::from(NOT_CONFINED)
+    }))
+}
+
+#[cfg(target_os = "linux")]
+use linux::run;
+
+#[cfg(not(target_os = "linux"))]
+fn run() -> Result<ExitCode, LaunchError> {
+    let problem = "this system has no way that is known here".to_string();
+    Err(LaunchError { doing: "confining", problem })
+}

@@ -1,0 +1,278 @@
+//! The table of attempts, and the tests that are made of it.
+
+use libtest_mimic::{Failed, Trial};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+use tempfile::TempDir;
+use tenon_confinement::{Confinement, ProcessLimits, ReachableFolder};
+
+use crate::sandbox::{confined, folder, start, start_program, unconfined};
+
+/// What an attempt is refused without, and succeeds with.
+enum Control {
+    /// Reading the folder `granted` of the test.
+    Read,
+    /// Changing it.
+    Write,
+    /// No sandbox at all: nothing in it can be granted.
+    Unconfined,
+    /// The same, for root alone.
+    Privileged,
+}
+
+use Control::{Privileged, Read, Unconfined, Write as Change};
+
+/// Words of an attempt, in which `@` is the folder of the test, and what it is refused without.
+const ROWS: &[(&str, &[&str], Control)] = &[
+    ("a call has another number", &["x32"], Unconfined),
+    ("a socket in a folder is connected to", &["connect-unix", "@/own/socket"], Unconfined),
+    ("a file is read", &["read", "@/granted/secret"], Read),
+    ("a folder is listed", &["list", "@/granted"], Read),
+    ("a program of its own is run", &["run", "@/granted/program"], Read),
+    ("a file is written", &["write", "@/granted/new"], Change),
+    ("a file is removed", &["remove", "@/granted/secret"], Change),
+    (
+        "a file is read through a link",
+        &["read-through-link", "@/own/link", "@/granted/secret"],
+        Read,
+    ),
+    ("a file is moved in", &["rename", "@/own/moved", "@/granted/secret"], Change),
+    ("a file is linked in", &["link", "@/own/linked", "@/granted/secret"], Change),
+    ("another service is connected to", &["connect", "@port"], Unconfined),
+    ("an abstract socket is connected to", &["connect-abstract", "@abstract"], Unconfined),
+    ("a raw socket is opened", &["raw-socket"], Privileged),
+    ("another process gets a signal", &["signal", "@process"], Unconfined),
+    ("another process is seen", &["see-process", "@process"], Unconfined),
+    ("the launcher is looked into", &["memory-of-parent"], Unconfined),
+    ("a user namespace is made", &["user-namespace"], Unconfined),
+    ("a process is traced", &["trace"], Unconfined),
+    ("io_uring is set up", &["io-uring"], Unconfined),
+];
+
+/// What a test has outside of the sandbox.
+struct Outside {
+    folder: TempDir,
+    port: TcpListener,
+    abstract_name: String,
+    _sockets: [UnixListener; 2],
+}
+
+impl Outside {
+    fn new() -> Self {
+        // There, where it lies below what the sandbox has another of.
+        let folder = TempDir::new_in("/tmp").expect("there is room");
+        for name in ["granted", "own", "temporary"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("granted/secret"), "s").unwrap();
+        fs::copy("/bin/true", folder.path().join("granted/program")).unwrap();
+        let abstract_name = format!("tenon-{}", folder.path().display());
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let abstract_socket = UnixListener::bind_addr(&address).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Also where everything is granted.
+        let socket = UnixListener::bind(folder.path().join("own/socket")).unwrap();
+        Self { folder, port, abstract_name, _sockets: [abstract_socket, socket] }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn words(&self, words: &[&str]) -> Vec<String> {
+        let folder = self.folder.path().display().to_string();
+        let filled_in = |word: &&str| match *word {
+            "@port" => self.port.local_addr().unwrap().to_string(),
+            "@abstract" => self.abstract_name.clone(),
+            "@process" => std::process::id().to_string(),
+            word => word.replace('@', &folder),
+        };
+        words.iter().map(filled_in).collect()
+    }
+
+    /// A sandbox with a folder of its own that can be changed.
+    fn confinement(&self) -> Confinement {
+        Confinement {
+            reachable: vec![folder(&self.path("own"), true)],
+            temporary: Some(self.path("temporary")),
+            ..Confinement::default()
+        }
+    }
+}
+
+fn check(words: &[&str], control: &Control) -> Result<(), Failed> {
+    let outside = Outside::new();
+    let words = outside.words(words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = confined(outside.confinement(), &words);
+    if said == "reached" || said.contains("the server cannot be confined") {
+        return Err(format!("in the sandbox it says: {said}").into());
+    }
+    let outside = Outside::new();
+    let granted = outside.path("granted");
+    let mut confinement = outside.confinement();
+    let words = outside.words(ROWS.iter().find(|row| matches_words(row.1, &words)).unwrap().1);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = match control {
+        Privileged if !rustix::process::getuid().is_root() => return Ok(()),
+        Unconfined | Privileged => unconfined(&words),
+        Read | Change => {
+            confinement.reachable.push(folder(&granted, matches!(control, Change)));
+            confined(confinement, &words)
+        }
+    };
+    match said == "reached" {
+        true => Ok(()),
+        false => Err(format!("the control says: {said}").into()),
+    }
+}
+
+fn matches_words(row: &[&str], words: &[&str]) -> bool {
+    row[0] == words[0] && row.len() == words.len()
+}
+
+pub(crate) fn tests() -> Vec<Trial> {
+    let rows = ROWS.iter().map(|(name, words, control)| {
+        Trial::test(name.replace(' ', "_"), move || check(words, control))
+    });
+    let others = [
+        Trial::test("input_and_output_are_the_program's", || {
+            let mut child = start(Confinement::default(), &["echo"]);
+            child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
+            let output = child.wait_with_output().unwrap();
+            expect(&String::from_utf8_lossy(&output.stdout), "one\ntwo\nreached\n")
+        }),
+        Trial::test("the_code_of_the_program_is_told", || {
+            let run = |script: &str| {
+                let child =
+                    start_program(Path::new("/bin/sh"), &["-c", script], Confinement::default());
+                child.wait_with_output().unwrap().status.code()
+            };
+            expect(&run("exit 7"), &Some(7))?;
+            expect(&run("kill -TERM $$"), &Some(128 + 15))
+        }),
+        Trial::test("what_is_hidden_is_not_there", || {
+            let outside = Outside::new();
+            let granted = outside.path("granted");
+            let mut confinement = outside.confinement();
+            confinement.reachable.push(folder(&granted, false));
+            confinement.hidden = vec![granted.join("secret"), granted.join("none")];
+            let script = format!("cat {0}/secret; ls {0}", granted.display());
+            let child = start_program(Path::new("/bin/sh"), &["-c", &script], confinement);
+            let output = child.wait_with_output().unwrap();
+            expect(&String::from_utf8_lossy(&output.stdout), "program\nsecret\n")
+        }),
+        Trial::test("what_is_granted_is_no_link", || {
+            let outside = Outside::new();
+            let (granted, link) = (outside.path("granted"), outside.path("link"));
+            std::os::unix::fs::symlink(&granted, &link).unwrap();
+            let check = |follows_links: bool, expected: &str| {
+                let mut confinement = outside.confinement();
+                let folder = ReachableFolder { follows_links, ..folder(&link, false) };
+                confinement.reachable.push(folder);
+                let secret = granted.join("secret").display().to_string();
+                expect(&confined(confinement, &["read", &secret]), expected)
+            };
+            check(true, "reached")?;
+            check(false, "Permission denied (os error 13)")
+        }),
+        Trial::test("temporary_files_are_the_program's_own", || {
+            let outside = Outside::new();
+            let script = "ls $TMPDIR; echo x > $TMPDIR/y; echo x > /dev/shm/y; cat $TMPDIR/y /dev/shm/y; echo $TMPDIR";
+            let run = |confinement: Confinement| {
+                let child = start_program(Path::new("/bin/sh"), &["-c", script], confinement);
+                let output = child.wait_with_output().unwrap();
+                expect(&fs::read_to_string(outside.path("temporary/y")).unwrap(), "x\n")?;
+                fs::remove_file(outside.path("temporary/y")).unwrap();
+                Ok::<_, Failed>(String::from_utf8_lossy(&output.stdout).into_owned())
+            };
+            let temporary = outside.path("temporary").display().to_string();
+            // What is granted below `/tmp` is still there.
+            expect(&run(outside.confinement())?, &format!("x\nx\n{temporary}\n"))?;
+            let none = Confinement { reachable: Vec::new(), ..outside.confinement() };
+            expect(&run(none)?, "x\nx\n/tmp\n")
+        }),
+        Trial::test("limits_hold", || {
+            let limits = ProcessLimits { memory: Some(64 << 20), ..ProcessLimits::default() };
+            let confinement = Confinement { limits, ..Confinement::default() };
+            expect(&confined(confinement.clone(), &["allocate", "16"]), "reached")?;
+            let said = confined(confinement, &["allocate", "256"]);
+            expect(
+                &said,
+                "memory allocation failed because the memory allocator returned an error",
+            )?;
+            let limits = ProcessLimits { processes: Some(32), ..ProcessLimits::default() };
+            let confinement = Confinement { limits, ..Confinement::default() };
+            expect(&confined(confinement.clone(), &["fork", "8"]), "reached")?;
+            let said = confined(confinement, &["fork", "64"]);
+            // The kernel counts no processes of root.
+            let expected = match rustix::process::getuid().is_root() {
+                true => "reached",
+                false => "Resource temporarily unavailable (os error 11)",
+            };
+            expect(&said, expected)
+        }),
+        Trial::test("no_daemon_survives_the_launcher", || {
+            let outside = Outside::new();
+            let lock = outside.path("own/lock");
+            fs::write(&lock, "").unwrap();
+            let mut child = start(outside.confinement(), &["daemon", lock.to_str().unwrap()]);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let said: Vec<String> = lines.by_ref().take(2).map(Result::unwrap).collect();
+            // The program itself has ended, and what it left ends with that.
+            child.wait().unwrap();
+            expect(&said.contains(&"reached".to_string()), &true)?;
+            is_unlocked(&lock)
+        }),
+        Trial::test("no_daemon_survives_a_launcher_that_is_killed", || {
+            let outside = Outside::new();
+            let lock = outside.path("own/lock");
+            fs::write(&lock, "").unwrap();
+            let script = format!(
+                "{} attempt daemon {} & sleep 600",
+                crate::sandbox::this().display(),
+                lock.display()
+            );
+            let mut confinement = outside.confinement();
+            confinement.reachable.push(folder(&crate::sandbox::this(), false));
+            let mut child = start_program(Path::new("/bin/sh"), &["-c", &script], confinement);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let is_daemon = lines.by_ref().map(Result::unwrap).any(|line| line == "daemon");
+            let process = Pid::from_raw(child.id().cast_signed()).unwrap();
+            kill_process(process, Signal::KILL).unwrap();
+            child.wait().unwrap();
+            expect(&is_daemon, &true)?;
+            is_unlocked(&lock)
+        }),
+        Trial::test("what_cannot_be_started_is_told", || {
+            let child = start_program(Path::new("/no/such/program"), &[], Confinement::default());
+            let output = child.wait_with_output().unwrap();
+            expect(&output.status.code(), &Some(125))?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            expect(&said.contains("/no/such/program: No such file"), &true)
+        }),
+    ];
+    rows.chain(others).collect()
+}
+
+/// Waits until nobody holds a file any more.
+fn is_unlocked(file: &Path) -> Result<(), Failed> {
+    let file = fs::File::open(file).unwrap();
+    flock(&file, FlockOperation::LockExclusive).map_err(|error| error.to_string().into())
+}
+
+fn expect<T: PartialEq<U> + std::fmt::Debug + ?Sized, U: std::fmt::Debug + ?Sized>(
+    found: &T,
+    expected: &U,
+) -> Result<(), Failed> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("expected {expected:?}, found {found:?}").into()),
+    }
+}
