@@ -20,7 +20,7 @@ use crate::discover::{AdmissionFacts, Candidate, Discovery, Origin, PluginKind, 
 use crate::files::Digest;
 use crate::grant::{CAPABILITIES, Capability, Eligibility, GrantSet, Grants, SECRETS};
 use crate::lock::LockEntry;
-use crate::policy::{Policy, PolicyRefusal};
+use crate::policy::{ConfinementMode, Policy, PolicyRefusal};
 use crate::secret::Secret;
 
 /// What was said of the requests of plugins.
@@ -312,6 +312,9 @@ impl Refusal {
                     PolicyRefusal::NotLocked => format!(
                         "`tenon install` it, or add its id to `allow` under [policy] in {by}"
                     ),
+                    PolicyRefusal::Unconfined => format!(
+                        "say under its `capabilities` what it may reach, or change `confine` under [policy] in {by}"
+                    ),
                     PolicyRefusal::Profile { .. } => {
                         format!("add its id to `allow` under [policy] in {by}")
                     }
@@ -386,11 +389,13 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
     let bundled = candidate.origin == Origin::Bundled;
+    let is_confined = candidate.confinement() != Some(ConfinementMode::Unconfined);
     let bound = candidate.lock_entry.is_some();
     let speaks = |policy: &&ConfigPolicy| candidate.owner().hears(policy.is_bounded);
     let policies = rules.policies.iter().filter(speaks);
     policies.into_iter().find_map(|ConfigPolicy { file, policy, .. }| {
-        let objection = policy.objection(&candidate.id, &effects, bundled, bound)?;
+        let objection = policy.objection(&candidate.id, &effects, bundled, bound);
+        let objection = objection.or_else(|| policy.confinement_objection(is_confined))?;
         Some(Refusal::Policy { by: file.clone(), objection })
     })
 }

@@ -13,6 +13,7 @@ use tenon_types::text::cut;
 use crate::config::{Origin, PluginKind};
 use crate::grant::GrantSet;
 pub use crate::grant::GrantWarning;
+use crate::policy::ConfinementMode;
 use crate::skills::Skills;
 
 /// Decides what plugins get of what they request.
@@ -54,6 +55,8 @@ pub struct ApprovalRequest {
     pub manifest: Option<String>,
     /// The skills that it carries. What is read of them later has the content that it has now.
     pub skills: Option<Arc<Skills>>,
+    /// Whether its server is confined to what is granted, if it is a child process.
+    pub confinement: Option<ConfinementMode>,
 }
 
 /// How an MCP server is started or reached, with secrets masked.

@@ -303,6 +303,7 @@ mod tests {
             component: Some(component.into()),
             manifest: Some("m".into()),
             skills: None,
+            confinement: None,
         }
     }
 

@@ -31,9 +31,9 @@ pub struct Manifest {
     pub plugin: PluginMetadata,
     /// What runs it.
     pub runtime: PluginRuntime,
-    /// What it requests, by the names of capabilities.
-    #[serde(default)]
-    pub capabilities: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+    /// What it requests, by the names of capabilities. Without it, a plugin gets none; a server that is a child is not
+    /// confined.
+    pub capabilities: Option<BTreeMap<Spanned<String>, Vec<Spanned<String>>>>,
     #[serde(default)]
     pub(crate) requires: Requires,
     /// What it may register; all, where nothing is said.
@@ -238,7 +238,7 @@ impl Manifest {
         context: &PathContext<'_>,
     ) -> Result<GrantSet, ManifestError> {
         let mut requests = GrantSet::default();
-        for (capability, values) in &self.capabilities {
+        for (capability, values) in self.capabilities.iter().flatten() {
             let name = capability.get_ref();
             let invalid = |at: usize, problem: String| ManifestError::Invalid {
                 line: line_of(&text.text, at),
@@ -394,7 +394,7 @@ mod tests {
             manifest.runtime,
             PluginRuntime::Wasm { path: "weather.wasm".into(), instance: InstanceMode::Shared }
         );
-        assert_eq!(manifest.capabilities["network"].len(), 1);
+        assert_eq!(manifest.capabilities.unwrap()["network"].len(), 1);
     }
 
     #[test]

@@ -22,8 +22,35 @@ pub struct Policy {
     /// Whether only plugins are let in that a lock file binds, those that are allowed or enabled by
     /// their ids, and those that come with the host.
     pub locked: bool,
+    /// Whether MCP servers are confined.
+    pub confine: Option<ConfinePolicy>,
     /// What holds for single plugins, by their ids.
     pub plugins: BTreeMap<String, PluginPolicy>,
+}
+
+/// Whether MCP servers that are children are confined to what they are granted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConfinePolicy {
+    /// None is.
+    Off,
+    /// Those are that have capabilities, where this system can confine them.
+    #[default]
+    Preferred,
+    /// All are, and others are refused.
+    Required,
+}
+
+/// Whether a server that is a child is to reach nothing but what it is granted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ConfinementMode {
+    /// It reaches whatever its user can: its entry says nothing of capabilities, or the policy wants no confinement.
+    #[default]
+    Unconfined,
+    /// It does where this system can confine it.
+    Preferred,
+    /// It does, or is not started.
+    Required,
 }
 
 /// What holds for a single plugin.
@@ -86,6 +113,9 @@ pub enum PolicyRefusal {
     /// No lock file has it.
     #[error("the policy allows only locked plugins, and no lock file has it")]
     NotLocked,
+    /// It is an MCP server without capabilities.
+    #[error("the policy requires that servers are confined, and it has no `capabilities`")]
+    Unconfined,
     /// It does more than the profile lets it, and is not allowed to.
     #[error("it has side effects ({effect}), which the profile `{profile}` does not allow")]
     Profile {
@@ -129,6 +159,14 @@ impl Policy {
         };
         let effect = effects.iter().find(beyond)?;
         Some(PolicyRefusal::Profile { profile: self.profile, effect: effect.to_string() })
+    }
+}
+
+impl Policy {
+    /// What the policy has against an MCP server that is not confined.
+    pub fn confinement_objection(&self, is_confined: bool) -> Option<PolicyRefusal> {
+        let is_required = self.confine == Some(ConfinePolicy::Required);
+        (is_required && !is_confined).then_some(PolicyRefusal::Unconfined)
     }
 }
 

@@ -9,7 +9,8 @@ use tenon_types::name::NameStyle;
 
 use super::{Refusal, Rules, admit};
 use crate::config::combine::{
-    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, pin_mode, speaking_for,
+    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, confine, pin_mode,
+    speaking_for,
 };
 use crate::config::{
     Config, Invisible, OnFailure, ProfileSettings, ResourceTools, Supervision, ToolRule,
@@ -370,6 +371,12 @@ fn trials() -> Vec<KeyRuleCase> {
         ),
         simple("policy.deny", &["[]", all], Servers, MergedConfigs::refused),
         simple("policy.locked", &["false", "true"], Servers, MergedConfigs::refused),
+        simple(
+            "policy.confine",
+            &["\"off\"", "\"preferred\"", "\"required\""],
+            Servers,
+            |w, of| confine(&w.configs, of.owner()) as i64,
+        ),
         policy("policy.plugins.*.enabled", &["true", "false"], Servers, MergedConfigs::refused),
         policy(
             "policy.plugins.*.limits",

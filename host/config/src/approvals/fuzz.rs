@@ -31,6 +31,7 @@ fn check(approved: &ApprovalEntry) {
         component: approved.component.clone(),
         manifest: approved.manifest.clone(),
         skills: None,
+        confinement: None,
     };
     assert_eq!(approved.changes(&same), []);
     assert_eq!(of_skills.changes(&same).is_empty(), of_skills.skills.is_none());

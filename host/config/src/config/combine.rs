@@ -15,6 +15,7 @@ use super::{
 };
 use crate::config::{Origin, Supervision};
 use crate::pins::PinMode;
+use crate::policy::ConfinePolicy;
 use crate::tool_filter::ToolFilter;
 
 /// How what a project's file says of a key combines with what its user's file says.
@@ -140,6 +141,11 @@ pub const KEY_RULES: &[KeyRule] = &[
         "policy.locked",
         OwnPluginsStricter,
         "a plugin must pass both files; one that no project setting applies to, only the user's",
+    ),
+    row(
+        "policy.confine",
+        OwnPluginsStricter,
+        "`\"required\"` before `\"preferred\"` before `\"off\"`",
     ),
     row(
         "policy.plugins.*.enabled",
@@ -300,6 +306,15 @@ pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinM
     // Nobody else makes it less than who speaks for it.
     let others = configs.iter().filter(|config| owner.hears(is_bounded(config, configs)));
     others.filter_map(said).fold(mode, PinMode::max)
+}
+
+/// Whether the servers of an owner are confined.
+pub fn confine(configs: &[Config], owner: Owner) -> ConfinePolicy {
+    let said = |config: &Config| config.policy.confine;
+    let mode = speaking_for(configs, owner.origin).and_then(said).unwrap_or_default();
+    // Nobody else makes it less than who speaks for it.
+    let others = configs.iter().filter(|config| owner.hears(is_bounded(config, configs)));
+    others.filter_map(said).fold(mode, ConfinePolicy::max)
 }
 
 /// What files say of hooks and names, by the plugins that they speak for.

@@ -220,7 +220,7 @@ fn is_interpreter(word: &str) -> bool {
     INTERPRETERS.contains(&name)
 }
 
-fn is_code(path: &Path) -> bool {
+pub(super) fn is_code(path: &Path) -> bool {
     path.extension().is_some_and(|of| CODE.iter().any(|code| of == *code))
 }
 

@@ -22,6 +22,7 @@ use crate::lock::LockEntry;
 use crate::manifest::RegistrationPermissions;
 use crate::path_context::PathContext;
 use crate::pins::{PinMode, PinnedServer};
+use crate::policy::ConfinementMode;
 use crate::secret::{Redactor, Secret, SecretValues};
 use crate::skills::{Skill, Skills};
 use crate::tool_hooks::ToolHook;
@@ -197,6 +198,8 @@ pub struct Program {
     pub inherited: InheritedEnvironment,
     /// The folder that it is started in, where that is not the host's.
     pub folder: Option<PathBuf>,
+    /// Whether it is to reach nothing but what it is granted.
+    pub confinement: ConfinementMode,
 }
 
 /// What a server inherits of the host's environment.
@@ -384,6 +387,15 @@ impl Candidate {
         }
     }
 
+    /// Whether its server is to reach nothing but what it is granted; nothing for what is no server that is a child.
+    pub fn confinement(&self) -> Option<ConfinementMode> {
+        let Source::Mcp(server) = &self.source else { return None };
+        match &server.place {
+            ServerLocation::Child(program) => Some(program.confinement),
+            ServerLocation::Remote(_) => None,
+        }
+    }
+
     /// What it requests: values by the names of capabilities.
     pub fn requested(&self) -> BTreeMap<String, Vec<String>> {
         self.requests.texts()
@@ -490,6 +502,7 @@ impl Candidate {
             component: content.map(|digest| digest.to_string()),
             manifest: self.manifest.map(|digest| digest.to_string()),
             skills: self.skills.clone(),
+            confinement: self.confinement(),
         };
         (request, content)
     }

@@ -23,7 +23,7 @@ use crate::entry::json::McpFile;
 use crate::entry::{McpEntry, json};
 use crate::expand::{self, ExpandError};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
-use crate::grant::GrantSet;
+use crate::grant::{FILESYSTEM, GrantSet, NETWORK};
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
 use crate::lock::{LockEntry, LockIndex};
@@ -39,6 +39,55 @@ pub(super) struct CandidateReader<'a> {
     pub rank: usize,
     pub sources: &'a Sources,
     pub discovery: &'a mut Discovery,
+}
+
+/// What an entry for a server requests.
+fn server_requests(
+    entry: &McpEntry,
+    server: &Server,
+    paths: &PathContext<'_>,
+) -> Result<GrantSet, String> {
+    let Some(capabilities) = &entry.capabilities else { return Ok(GrantSet::default()) };
+    let requests = manifest::requests_of(capabilities, paths)?;
+    check_server_requests(server, &requests, true)?;
+    Ok(requests)
+}
+
+/// What a server of a manifest requests: what one of the two tables says.
+fn manifest_server_requests(
+    entry: &McpEntry,
+    server: &Server,
+    has_capabilities: bool,
+    requests: GrantSet,
+    paths: &PathContext<'_>,
+) -> Result<GrantSet, String> {
+    if !has_capabilities {
+        return server_requests(entry, server, paths);
+    }
+    if entry.capabilities.is_some() {
+        return Err("it has [capabilities] and `capabilities` of its server; one is enough".into());
+    }
+    check_server_requests(server, &requests, true)?;
+    Ok(requests)
+}
+
+/// The capabilities that a server can be granted which is a child.
+const SERVER_CAPABILITIES: [&str; 2] = [FILESYSTEM, NETWORK];
+
+/// Whether a server can be granted what is requested for it.
+fn check_server_requests(
+    server: &Server,
+    requests: &GrantSet,
+    has_capabilities: bool,
+) -> Result<(), String> {
+    if matches!(server.place, ServerLocation::Remote(_)) && has_capabilities {
+        return Err("it has `capabilities`, and its server runs elsewhere".into());
+    }
+    let other = requests.names().find(|name| !SERVER_CAPABILITIES.contains(name));
+    other.map_or(Ok(()), |other| {
+        let known = SERVER_CAPABILITIES.join("` and `");
+        Err(format!("a server can be granted `{known}`, and not `{other}`"))
+    })
 }
 
 impl CandidateReader<'_> {
@@ -223,14 +272,18 @@ impl CandidateReader<'_> {
         let folder =
             parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         self.note_env_file(entry, folder);
-        let meant = self.meant(entry, ResolveContext { folder, required: &[] });
+        let is_confined = entry.capabilities.is_some();
+        let meant = self.meant(entry, ResolveContext { folder, required: &[], is_confined });
         let (source, meant) = match meant {
             Ok(meant) => {
                 if let Some((path, digest)) = meant.env_file.clone() {
                     self.note_read(path, digest);
                 }
                 let source = Source::Mcp(meant.server.clone().into());
-                (Ok((source, GrantSet::default())), Some(meant))
+                let data_folder = self.data_folder(&id_of(name));
+                let paths = self.path_context(folder, data_folder.as_deref());
+                let requests = server_requests(entry, &meant.server, &paths);
+                (requests.map(|requests| (source, requests)), Some(meant))
             }
             Err(problem) => (Err(problem), None),
         };
@@ -476,7 +529,7 @@ impl CandidateReader<'_> {
         let Manifest {
             plugin,
             runtime,
-            capabilities: _,
+            capabilities,
             requires,
             permissions,
             hooks,
@@ -503,8 +556,11 @@ impl CandidateReader<'_> {
                 )
                 .and_then(|entry| {
                     self.note_env_file(&entry, folder);
+                    // They may stand in either table.
+                    let is_confined = capabilities.is_some() || entry.capabilities.is_some();
+                    let required = &requires.env;
                     let meant =
-                        self.meant(&entry, ResolveContext { folder, required: &requires.env })?;
+                        self.meant(&entry, ResolveContext { folder, required, is_confined })?;
                     if let Some((path, digest)) = meant.env_file.clone() {
                         self.note_read(path, digest);
                     }
@@ -524,6 +580,25 @@ impl CandidateReader<'_> {
             Err(error) => {
                 return self.report_of(&id, Diagnostic::of(&id, error).file(path.display()));
             }
+        };
+        let requests = match &server {
+            Some((entry, meant)) => {
+                let paths = self.path_context(folder, data_folder.as_deref());
+                match manifest_server_requests(
+                    entry,
+                    &meant.server,
+                    capabilities.is_some(),
+                    requests,
+                    &paths,
+                ) {
+                    Ok(requests) => requests,
+                    Err(problem) => {
+                        let diagnostic = Diagnostic::of(&id, problem).file(path.display());
+                        return self.report_of(&id, diagnostic);
+                    }
+                }
+            }
+            None => requests,
         };
         let skills = match SkillFiles::read(folder).and_then(|files| files.skills(folder)) {
             Ok(skills) => skills,

@@ -1,22 +1,23 @@
 //! From an entry for an MCP server to the server that it means on this machine.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::arguments::named_files;
+use super::arguments::{is_code, named_files};
 use super::candidate_reader::CandidateReader;
 use super::environment::{changes_loading, is_base, leads_into};
 use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
 use crate::approval::ServerParameters;
-use crate::config::Supervision;
+use crate::config::{Supervision, combine};
 use crate::discover::trust::TrustBasis;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
 use crate::expand::{ExpandContext, input_variable};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES, absolute, exact};
 use crate::host_environment::HostEnvironment;
+use crate::policy::{ConfinePolicy, ConfinementMode};
 use crate::secret::{MASK, Redactor, SecretValues, is_secret_name, is_secret_variable};
 
 /// The longest command that somebody is asked about, in bytes, with all that belongs to it.
@@ -40,6 +41,8 @@ pub(super) struct ResolveContext<'a> {
     pub folder: &'a Path,
     /// Variables that it gets in any case: those that its manifest requires.
     pub required: &'a [String],
+    /// Whether somebody has said what it may reach.
+    pub is_confined: bool,
 }
 
 impl CandidateReader<'_> {
@@ -215,7 +218,20 @@ impl CandidateReader<'_> {
             environment,
             inherited: InheritedEnvironment { policy: entry.env_policy, names },
             folder: Some(folder),
+            confinement: self.confinement(at.is_confined),
         })
+    }
+
+    /// Whether a server is confined which has capabilities or not, by the policy.
+    fn confinement(&self, has_capabilities: bool) -> ConfinementMode {
+        if !has_capabilities {
+            return ConfinementMode::Unconfined;
+        }
+        match combine::confine(&self.sources.configs, self.root.origin.into()) {
+            ConfinePolicy::Off => ConfinementMode::Unconfined,
+            ConfinePolicy::Preferred => ConfinementMode::Preferred,
+            ConfinePolicy::Required => ConfinementMode::Required,
+        }
     }
 
     /// Where a bare name leads that a project's entry starts, if `PATH` leads it into the project: then it
@@ -286,7 +302,11 @@ impl ResolvedServer {
             command: program, args, env, env_file, env_policy, cwd, url, headers, ..
         } = entry;
         let written = json!([program, args, env, env_file, env_policy, cwd, url, headers]);
-        let all = json!([written, expanded, self.from_file, roots(&self.server)]).to_string();
+        let mut all = json!([written, expanded, self.from_file, roots(&self.server)]);
+        if let (Some(capabilities), Value::Array(all)) = (&entry.capabilities, &mut all) {
+            all.push(json!(capabilities));
+        }
+        let all = all.to_string();
         if all.len() > MAX_COMMAND_BYTES {
             return Err(format!("it has more than {} KiB to approve", MAX_COMMAND_BYTES >> 10));
         }
@@ -316,6 +336,12 @@ impl Program {
             false => self.program.clone(),
         };
         (program, self.folder.as_deref().map(absolute))
+    }
+
+    /// The code that its arguments name and that is there.
+    pub fn code_files(&self) -> Vec<PathBuf> {
+        let files = self.files().into_iter().filter(|file| is_code(file) && file.is_file());
+        files.collect()
     }
 
     /// The paths of files that it is started with: its program, and what its arguments may name, as scripts are

@@ -116,6 +116,8 @@ pub struct McpEntry {
     /// How long it may be silent before it is asked whether it lives.
     #[serde(deserialize_with = "some_time")]
     pub ping_interval: Option<Duration>,
+    /// What a child may reach, by the names of capabilities; without it, whatever its user can.
+    pub capabilities: Option<BTreeMap<String, Vec<String>>>,
     /// What the inputs of its file can be.
     #[serde(skip)]
     pub input_options: Arc<InputOptions>,
@@ -148,6 +150,7 @@ const FIELDS: &[&str] = &[
     "roots",
     "log_level",
     "ping_interval",
+    "capabilities",
 ];
 
 /// What an entry says of what its plugin offers, and not of how that runs: it changes the registry and no

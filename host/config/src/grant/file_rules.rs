@@ -29,6 +29,19 @@ pub struct FileRules {
     protection: Protection,
 }
 
+/// A folder or a file that a program can reach, with all that is below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReachableFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it may be read.
+    pub read: bool,
+    /// Whether it may be changed.
+    pub write: bool,
+    /// Whether all of it was granted; otherwise only a part was.
+    pub is_exact: bool,
+}
+
 /// Where a path stands in the rules: what is in a folder of which there may be a million names is one step away
 /// from it.
 #[derive(Debug, Clone)]
@@ -84,6 +97,36 @@ impl FileRules {
             }
             _ => grant.to_string(),
         }
+    }
+
+    /// What a program can reach that is confined by folders and files, each with all that is below it: what holds all that
+    /// the grants cover.
+    pub fn reachable(&self) -> Vec<ReachableFolder> {
+        let Some((last, others)) = self.grants.split_last() else { return Vec::new() };
+        // What was approved is a part of what was requested.
+        let is_in_all = |grant: &&PathGrant| {
+            others.iter().all(|others| others.iter().any(|other| other.covers(grant, &[])))
+        };
+        let reachable = last.iter().filter(is_in_all).map(|grant| {
+            let (path, is_exact) = grant.holder();
+            let (read, write) = grant.access().parts();
+            ReachableFolder { path, read, write, is_exact }
+        });
+        reachable.collect()
+    }
+
+    /// What no program may see that is confined in this way: the host's own folders and those with data of other plugins, and
+    /// what holds keys in the user's home folder and directly in a folder that is reachable, unless it is granted by its name.
+    pub fn hidden(&self, home: Option<&Path>) -> Vec<PathBuf> {
+        let reachable = self.reachable();
+        let folders = reachable.iter().map(|folder| folder.path.as_path()).chain(home);
+        let secret = folders
+            .flat_map(|folder| self.protection.secret_names().map(move |name| folder.join(name)));
+        let is_named = |path: &Path| reachable.iter().any(|folder| folder.path.starts_with(path));
+        let own = self.data_folder.as_deref().map(Path::new);
+        let never = self.never.iter().map(PathBuf::from);
+        let never = never.filter(|folder| own.is_none_or(|own| !own.starts_with(folder)));
+        never.chain(secret.filter(|path| !is_named(path))).collect()
     }
 
     /// The folders that grants begin in: as they are written, and where they are.

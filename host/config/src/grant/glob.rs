@@ -174,6 +174,15 @@ impl PathGrant {
         (&self.base.0, &self.base.1)
     }
 
+    /// The folder or the file that holds all that the glob covers, and whether it covers all that is in there. Links in it are
+    /// resolved.
+    pub fn holder(&self) -> (PathBuf, bool) {
+        let names = self.segments.iter().map_while(Segment::name);
+        let path = std::iter::once("/").chain(names).collect();
+        let rest = &self.segments[self.segments.iter().map_while(Segment::name).count()..];
+        (path, matches!(rest, [] | [Segment::Any]))
+    }
+
     /// Where the glob stands at the root of all files.
     pub fn start(&self) -> GlobState {
         GlobState(self.closure(0))
@@ -303,6 +312,11 @@ impl Access {
             "readwrite" => Ok(Self::ReadWrite),
             _ => Err(PathGrantError::Access),
         }
+    }
+
+    /// Whether reading is allowed, and whether writing is.
+    pub fn parts(self) -> (bool, bool) {
+        (self != Self::Write, self != Self::Read)
     }
 
     /// Whether what the other one allows is allowed.

@@ -20,7 +20,7 @@ pub use capabilities::{
     ENVIRONMENT, FILESYSTEM, MEMORY, MESSAGING, NETWORK, PROVIDERS, SECRETS, STATE, STATE_SCOPES,
     TOOLS, USER,
 };
-pub use file_rules::{FileRules, PathPosition};
+pub use file_rules::{FileRules, PathPosition, ReachableFolder};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{Model, path_glob};
 pub use glob::{GlobState, PathGrant, PathRights, components, resolve};
@@ -314,6 +314,23 @@ impl GrantSet {
             Some(GrantWarning { capability, value, meaning: protection.meaning(path)? })
         };
         paths.copied().filter_map(|path| warning(&path)).collect()
+    }
+
+    /// What those of the values mean of which a server that is confined by folders reaches more.
+    pub fn wider_for_servers(&self) -> Vec<GrantWarning> {
+        let warnings = self.of(FILESYSTEM).iter().filter_map(|grant| {
+            let Grant::Path(path) = grant else { return None };
+            let (holder, is_exact) = path.holder();
+            let meaning = || {
+                format!(
+                    "it reaches all of {}, as servers are confined by folders",
+                    holder.display()
+                )
+            };
+            let (capability, value) = (FILESYSTEM.to_string(), path.text().to_string());
+            (!is_exact).then(|| GrantWarning { capability, value, meaning: meaning() })
+        });
+        warnings.collect()
     }
 
     /// The values of a capability, as texts.

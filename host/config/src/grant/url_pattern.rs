@@ -80,6 +80,18 @@ impl UrlGrant {
             && fits(&self.path, url.path())
     }
 
+    /// Whether a tunnel may lead to where a URL leads: what is requested through it is not seen. With TLS that is so for
+    /// every program; without, all requests must be granted.
+    pub fn allows_tunnel(&self, url: &Url) -> bool {
+        let sees_nothing = self.scheme == "https";
+        (sees_nothing || self.methods.is_empty() && self.has_any_path())
+            && url.scheme() == self.scheme
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.host_str().is_some_and(|host| self.host.matches(host))
+            && (self.port.is_none() || self.port == url.port_or_known_default())
+    }
+
     /// Whether every request that another grant allows is allowed by this one.
     pub fn covers(&self, other: &Self) -> bool {
         let has_methods = self.methods.is_empty()

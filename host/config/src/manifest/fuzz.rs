@@ -97,7 +97,7 @@ fn says(manifest: &Manifest) -> ManifestWithoutSpans<'_> {
         // Parsing moves it into `plugin`.
         plugin_api_version: _,
     } = manifest;
-    let capabilities = capabilities.iter().map(|(capability, values)| {
+    let capabilities = capabilities.iter().flatten().map(|(capability, values)| {
         (
             capability.get_ref().as_str(),
             values.iter().map(|value| value.get_ref().as_str()).collect(),

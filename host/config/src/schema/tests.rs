@@ -39,10 +39,12 @@ fn project() -> Checked {
     let parse = |text: &str| {
         let config = Config::parse(text, "tenon.toml").map_err(|error| error.to_string())?;
         let entries = config.wasm.iter().chain(&config.scripts);
-        let mut tables = entries.filter_map(|entry| match entry {
+        let of_files = entries.filter_map(|entry| match entry {
             crate::config::FileEntry::Table(table) => Some(&table.capabilities),
             crate::config::FileEntry::Path(_) => None,
         });
+        let of_servers = config.mcp.iter().filter_map(|entry| entry.capabilities.as_ref());
+        let mut tables = of_files.chain(of_servers);
         let requests = |capabilities| {
             let (host_environment, folder) = (host_environment(), Path::new("/p"));
             let paths = PathContext::new(&host_environment, folder);
@@ -65,6 +67,12 @@ fn manifest(text: &str) -> Result<Manifest, String> {
     let data_folder = Some(Path::new("/home/u/data"));
     let paths = PathContext { data_folder, ..PathContext::new(&host_environment, Path::new("/p")) };
     manifest.requests(&text, &paths).map_err(|error| error.to_string())?;
+    if let PluginRuntime::McpBridge { subprocess: Some(entry) } = &manifest.runtime {
+        let of_server = entry.capabilities.as_ref();
+        of_server.map_or(Ok(()), |of_server| {
+            crate::manifest::requests_of(of_server, &paths).map(drop)
+        })?;
+    }
     Ok(manifest)
 }
 
