@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tenon_host::meta::TRUNCATED;
-use tenon_host::services::{ClientFeatures, Offers, Requester};
+use tenon_host::services::{ClientFeatures, GrantAll, Offers, Requester};
 use tenon_host::types::{
     ArgumentCompletion, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Error, FormAnswer, FormRequest, Part, ResourceBody, StopReason, TokenUsage, ToolResult,
@@ -35,7 +35,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use support::{Project, parsed, stderr, stdout};
+use support::{Project, parsed, stderr, stdout, tenon};
 use tenon_tests::{installed, newer_node, npm_script, run_trial};
 
 /// What says where the servers of each registry are.
@@ -82,10 +82,12 @@ fn main() -> ExitCode {
         filesystem_reads_and_writes_in_its_folder_only,
         filesystem_reads_five_megabytes,
         memory_remembers_over_a_restart,
+        servers_of_node_work_confined,
     );
     trials!([PIP];
         time_tells_the_time,
         time_tells_the_time_in_either_era,
+        servers_of_python_work_confined,
     );
     trials!([NPM, PIP];
         the_command_calls_all_of_them,
@@ -202,7 +204,8 @@ impl Servers {
         let host_environment =
             HostEnvironment { cache: Some(cache), ..HostEnvironment::of_process() };
         let builder = Platform::builder().host_environment(host_environment).config(config);
-        let platform = builder.client_features(features).build().await;
+        let builder = builder.client_features(features).approver(GrantAll);
+        let platform = builder.server_launcher(tenon()).build().await;
         let platform = platform.expect("the platform is built");
         assert_eq!(platform.plugins()[0].state, PluginState::Ready, "{:?}", platform.plugins());
         platform
@@ -717,6 +720,61 @@ async fn time_tells_the_time_in_either_era(servers: Servers) {
     }
 }
 
+/// What an entry says of a server that is confined to a folder, or to nothing.
+fn confined_to(folder: Option<&Path>) -> String {
+    let globs: Vec<String> =
+        folder.iter().map(|folder| format!("readwrite:{}/**", folder.display())).collect();
+    format!(", capabilities = {{ filesystem = {globs:?} }}")
+}
+
+fn is_confined(platform: &Platform) -> bool {
+    let confinement = platform.server("s").and_then(|server| server.confinement);
+    confinement.is_some_and(|confinement| confinement.is_confined)
+}
+
+async fn servers_of_node_work_confined(servers: Servers) {
+    let entry = servers.node_entry("server-everything", &[], &confined_to(None));
+    let platform = servers.platform_of(&entry, Nobody).await;
+    assert!(is_confined(&platform));
+    let echo = call(&platform, "echo", json!({ "message": "hello" })).await;
+    assert_eq!(echo.plain_text(), "Echo: hello");
+    platform.shutdown().await;
+
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::write(root.join("note.txt"), "räder").unwrap();
+    let check = async |granted: Option<&Path>, is_read: bool| {
+        let entry = servers.node_entry("server-filesystem", &[&root], &confined_to(granted));
+        let platform = servers.platform_of(&entry, Nobody).await;
+        let path = root.join("note.txt");
+        let read = call(&platform, "read_text_file", json!({ "path": path })).await;
+        assert_eq!(!read.is_error, is_read, "{}", read.plain_text());
+        platform.shutdown().await;
+    };
+    check(Some(&root), true).await;
+    // What it is told to serve it may not read for that.
+    let other = TempDir::new().unwrap();
+    check(Some(other.path()), false).await;
+
+    let home = servers.home.path().canonicalize().unwrap();
+    let entry = servers.node_entry("server-memory", &[], &confined_to(Some(&home)));
+    let platform = servers.platform_of(&entry, Nobody).await;
+    let entity = json!({ "name": "tenon", "entityType": "joint", "observations": ["fits"] });
+    let created = call(&platform, "create_entities", json!({ "entities": [entity] })).await;
+    assert!(!created.is_error, "{}", created.plain_text());
+    platform.shutdown().await;
+}
+
+async fn servers_of_python_work_confined(servers: Servers) {
+    let program = servers.folder.join("python/bin/mcp-server-time");
+    let entry = servers.entry(program.to_str().unwrap(), &[], &confined_to(None));
+    let platform = servers.platform_of(&entry, Nobody).await;
+    assert!(is_confined(&platform));
+    let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
+    assert!(now.plain_text().contains("+09:00"), "{}", now.plain_text());
+    platform.shutdown().await;
+}
+
 /// A project with each of the servers: `e` is everything, and `h` the same elsewhere, at this port.
 fn project_of_all(servers: &Servers, port: u16) -> Project {
     let root = servers.home.path().canonicalize().unwrap();
@@ -1083,7 +1141,7 @@ impl Scenario {
         suite.arg(servers.script("conformance")).args(["client", "--command", "sh client.sh"]);
         suite.args(["--scenario", name, "--spec-version", revision]);
         suite.args(["--output-dir", "results", "--timeout", "180000"]);
-        let tenon = support::tenon().parent().expect("it is in a folder");
+        let tenon = tenon().parent().expect("it is in a folder");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = [tenon.to_path_buf()].into_iter().chain(std::env::split_paths(&path));
         suite.env("PATH", std::env::join_paths(path).expect("it was split before"));

@@ -8,6 +8,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
+use tenon_config::policy::ConfinementMode;
 use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantWarning, ServerParameters};
 use tenon_host::types::text::one_line;
 use tenon_host::{PluginKind, Skill, Skills};
@@ -208,6 +209,9 @@ pub(crate) fn shown(
     if let Some(command) = &request.command {
         text.push_str(if command.url.is_some() { "  turns to\n" } else { "  runs\n" });
         text.push_str(&command_lines(command));
+    }
+    if request.confinement == Some(ConfinementMode::Unconfined) {
+        text.push_str("  unconfined: it reaches whatever you can\n");
     }
     if let Some(skills) = &request.skills {
         text.push_str("  carries skills, on which agents act outside of its sandbox\n");

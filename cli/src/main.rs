@@ -199,6 +199,10 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    // A server in a sandbox is started by this executable, which is nothing else then.
+    if let Some(code) = tenon_host::run_launcher(std::env::args_os().skip(1)) {
+        return code;
+    }
     let Arguments { mut common, verb } = arguments();
     common.project = match &common.named_project {
         Some(named) => named.clone(),

@@ -271,6 +271,10 @@ impl FoundPlugins {
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = builder.backtraces(self.authored.is_some());
+        let builder = match std::env::current_exe() {
+            Ok(launcher) => builder.server_launcher(launcher),
+            Err(_) => builder,
+        };
         let builder = match self.is_served {
             true => builder.client_features(EveryClient),
             false => builder.client_features(client.clone()),

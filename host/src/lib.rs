@@ -52,7 +52,7 @@ pub use call::{
     Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
     HookReport, OuterCalls, Usage,
 };
-pub use capability::server::{ServerReport, StartQueueProgress};
+pub use capability::server::{ConfinementState, ServerReport, StartQueueProgress};
 pub use capability::services;
 pub use invoke::stored_results::URI as RESULT_URI;
 pub use invoke::{Model, ReadLimit};
@@ -78,4 +78,5 @@ pub use tenon_config::skills::{Skill, Skills};
 pub use tenon_config::{
     Diagnostic, HostEnvironment, LimitExceeded, Limits, PluginKind, SchemaLimitExceeded,
 };
+pub use tenon_confinement::run_launcher;
 pub use tenon_types as types;

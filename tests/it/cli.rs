@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::approval::on_terminal_but_for_output;
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, SCRIPTED_SERVER, eventually, parsed, processes_with, stderr,
-    stdout,
+    DEMO_SERVER, Project, REACHING_SERVER, RUDE_SERVER, SCRIPTED_SERVER, eventually, parsed,
+    processes_with, stderr, stdout,
 };
 
 fn project() -> Project {
@@ -789,6 +789,25 @@ async fn no_child_is_left_when_tenon_is_killed() {
         eventually("no child is left", || processes_with(&mark).is_empty()).await;
     }
     assert_eq!(json!(processes_with(&mark)), json!([]));
+}
+
+/// A process that has begun a session of its own is in no group that could be killed.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_daemon_of_a_confined_server_is_left_when_tenon_is_killed() {
+    let project = Project::new("");
+    let mark = format!("TENON_TEST_{}", project.path("").display());
+    let entry = format!(
+        "[[plugins.mcp]]\nname = \"s\"\ncommand = {REACHING_SERVER:?}\nenv = {{ MARK = {mark:?} }}\ncapabilities = {{}}"
+    );
+    project.write("tenon.toml", entry);
+    let words = json!({ "words": ["/bin/sh", "-c", "setsid sleep 600 & wait"] }).to_string();
+    let mut tenon = project.command(&["call", "s__run", &words]).spawn().expect("tenon starts");
+    // The server, the shell and the daemon.
+    eventually("the daemon runs", || processes_with(&mark).len() == 3).await;
+    tenon.kill().expect("SIGKILL is sent");
+    tenon.wait().expect("tenon ends");
+    eventually("no process is left", || processes_with(&mark).is_empty()).await;
 }
 
 #[tokio::test]

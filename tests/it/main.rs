@@ -15,6 +15,7 @@ mod call;
 mod cases;
 mod cli;
 mod client;
+mod confined;
 mod conformance;
 mod contract;
 #[cfg(unix)]

@@ -23,6 +23,9 @@ pub(crate) const EVERYTHING_SERVER: &str = env!("CARGO_BIN_EXE_everything-server
 /// The MCP server that does not.
 pub(crate) const RUDE_SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
+/// The MCP server that reaches for what it is told to.
+pub(crate) const REACHING_SERVER: &str = env!("CARGO_BIN_EXE_reaching-server");
+
 /// The MCP server that says what a file says.
 pub(crate) const SCRIPTED_SERVER: &str = env!("CARGO_BIN_EXE_scripted-server");
 

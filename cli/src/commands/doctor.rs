@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, Diagnostic, Limits, Platform, PluginKind, PluginReport, PluginState, Registry,
-    ServerReport,
+    BreakerState, ConfinementState, Diagnostic, Limits, Platform, PluginKind, PluginReport,
+    PluginState, Registry, ServerReport,
 };
 
 use crate::error::{Error, Exit};
@@ -455,7 +455,13 @@ fn server_line(server: &ServerReport) -> String {
     let speaks = server.revision.as_ref().map(|revision| format!(", speaks {revision}"));
     let remarks = remarks(server).map(|remarks| format!("; {remarks}"));
     let [speaks, remarks] = [speaks, remarks].map(Option::unwrap_or_default);
-    format!("server: {}{speaks}{remarks}", server.state)
+    let confined = server.confinement.as_ref().map(|confinement| match confinement {
+        ConfinementState { is_confined: true, .. } => ", confined".to_string(),
+        ConfinementState { problem: Some(problem), .. } => format!(", unconfined: {problem}"),
+        _ => ", unconfined".to_string(),
+    });
+    let confined = confined.unwrap_or_default();
+    format!("server: {}{speaks}{confined}{remarks}", server.state)
 }
 
 /// What is not as usual with a server that is there.

@@ -57,6 +57,14 @@ pub(crate) async fn run(common: &Common, Args { names }: Args) -> Result<ExitCod
             }
         }
         list(common, platform, Some(&names))?;
+        for id in ids.iter().filter(|_| !common.json) {
+            let confinement = platform.server(id).and_then(|server| server.confinement);
+            if confinement.is_some_and(|confinement| !confinement.is_confined) {
+                output::note(&format!(
+                    "plugin \"{id}\" is unconfined: it reaches whatever you can"
+                ));
+            }
+        }
         Ok(ExitCode::SUCCESS)
     })
     .await

@@ -75,6 +75,9 @@ pub(crate) enum LoadError {
         /// What it needs.
         source: ImportError,
     },
+    /// The policy wants it to be confined, and this host cannot do that.
+    #[error("the policy requires that servers are confined: {0}")]
+    Unconfined(String),
     /// Its settings are not those that it takes.
     #[error("{problem}")]
     Settings {
@@ -92,7 +95,10 @@ impl LoadError {
     /// Whether it is for a reason of safety: it could be loaded, and is not.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
-            Self::Changed(_) | Self::NotAsLocked { .. } | Self::NotAsTrusted(_) => true,
+            Self::Changed(_)
+            | Self::NotAsLocked { .. }
+            | Self::NotAsTrusted(_)
+            | Self::Unconfined(_) => true,
             Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
             Self::Read(..)
             | Self::DataFolder { .. }
@@ -141,6 +147,9 @@ impl LoadError {
             Self::Settings { id, problem: SettingsError::Values(_) } => Some(format!(
                 "set them under [settings.{id}] in tenon.toml, which replace those of its plugin.toml; [settings_schema] there says what it takes"
             )),
+            Self::Unconfined(_) => Some(
+                "`confine = \"preferred\"` under [policy] runs it unconfined where it cannot be confined".into(),
+            ),
             Self::Settings { .. } | Self::Import { .. } | Self::Script(_) => None,
         }
     }

@@ -25,15 +25,20 @@ use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::lock::LockEntry;
 use tenon_config::path_context::PathContext;
+use tenon_config::policy::ConfinementMode;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
+use tenon_types::LogLevel;
 use wasmtime::component::{Component, Linker};
 
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
-use crate::capability::network::NetworkCapability;
+use crate::capability::network::{Network, NetworkCapability, NetworkGrants};
 use crate::capability::notify::NotifyCapability;
-use crate::capability::server::{ChildSpec, ListingCache, StartQueue, Supervisor};
+use crate::capability::server::{
+    ChildSpec, ConfinementState, ListingCache, ServerConfinement, StartQueue, Supervisor,
+    check_launcher,
+};
 use crate::capability::{
     self, ComponentRole, Edition, HostState, InstanceConfig, PluginCapabilities,
 };
@@ -70,6 +75,9 @@ const SERVER_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same for programs that may have to download the server first.
 const RUNNER_STARTUP_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// What the name of the folder for what confined servers download ends with.
+const SERVER_CACHES: &str = "-servers";
+
 /// How much longer the host waits than the bridge, whose clock goes first: it knows the server's last
 /// words.
 const STARTUP_GRACE: Duration = Duration::from_secs(1);
@@ -97,6 +105,9 @@ pub(crate) struct Loader {
     starts: StartQueue,
     /// Whether a server is started only when it is called, if it is known what it contributes.
     lazy: bool,
+    /// What starts servers in a sandbox; whether it can is found out when the first needs one.
+    launcher: Option<PathBuf>,
+    launcher_problem: OnceLock<Option<String>>,
 }
 
 /// What a plugin is lent, whatever runs it.
@@ -171,7 +182,14 @@ impl Loader {
             threads: Threads::new(),
             starts: StartQueue::default(),
             lazy: true,
+            launcher: None,
+            launcher_problem: OnceLock::new(),
         })
+    }
+
+    /// The same, with what starts servers in a sandbox.
+    pub(crate) fn launcher(self, launcher: Option<PathBuf>) -> Self {
+        Self { launcher, ..self }
     }
 
     /// Keeps files that decide what is started from the globs of all that is loaded from then on.
@@ -291,26 +309,34 @@ impl Loader {
             candidate.grants = remote_grants(remote)?;
         }
         let settings = self.bridge_settings(&candidate, &server, time, listing.as_ref());
+        // What a child is granted is for the child, and not for the bridge to it.
+        let granted = match &server.place {
+            ServerLocation::Child(_) => std::mem::take(&mut candidate.grants),
+            ServerLocation::Remote(_) => candidate.grants.clone(),
+        };
         let prepared = self.prepare(&mut candidate);
-        let supervisor = |transport| {
+        let supervisor = |transport, confinement| {
             let (id, news) = (prepared.context.id.clone(), self.news.clone());
             let supervisor = Supervisor::new(id, transport, server.supervision.clone(), news);
-            let supervisor = supervisor.with_listing(listing);
+            let supervisor = supervisor.with_listing(listing).with_confinement(confinement);
             Arc::new(supervisor.with_starts(self.starts.clone(), time))
         };
         let mut preparation = prepared.preparation(&candidate, &settings, &self.news);
         let (bridge, supervisor) = match &server.place {
             ServerLocation::Child(program) => {
-                let supervisor = supervisor("stdio");
+                let (confinement, state) =
+                    self.confinement(&candidate, &granted, program, &prepared)?;
+                let supervisor = supervisor("stdio", Some(state));
                 let child = self.child(&prepared.context.log, program.clone(), supervisor.clone());
-                let child = ChildSpec { trusted: candidate.programs.clone(), ..child };
+                let trusted = candidate.programs.clone();
+                let child = ChildSpec { trusted, confinement, ..child };
                 preparation.child = Some(Arc::new(child));
                 preparation.server = Some(supervisor.clone());
                 let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.bridge(setting)?, supervisor)
             }
             ServerLocation::Remote(_) => {
-                let supervisor = supervisor("http");
+                let supervisor = supervisor("http", None);
                 preparation.server = Some(supervisor.clone());
                 let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.remote_bridge(&candidate.grants, setting)?, supervisor)
@@ -324,8 +350,74 @@ impl Loader {
         };
         let bridge =
             SupervisedBridge::new(bridge, supervisor.clone(), redactor, startup, hooks, idle);
+        candidate.grants = granted;
         let loaded = self.loaded(candidate, Arc::new(bridge), fingerprint, startup);
         Ok(LoadedPlugin { supervised: Some(supervisor), tool_hooks: server.hooks, ..loaded })
+    }
+
+    /// The sandbox of a server, if it is to have one and can.
+    fn confinement(
+        &self,
+        candidate: &Candidate,
+        granted: &Grants,
+        program: &Program,
+        prepared: &PreparedPlugin,
+    ) -> Result<(Option<ServerConfinement>, ConfinementState), LoadError> {
+        let is_required = match program.confinement {
+            ConfinementMode::Unconfined => return Ok((None, ConfinementState::default())),
+            ConfinementMode::Preferred => false,
+            ConfinementMode::Required => true,
+        };
+        let launcher = match self.working_launcher() {
+            Ok(launcher) => launcher,
+            Err(problem) if is_required => return Err(LoadError::Unconfined(problem)),
+            Err(problem) => {
+                let unconfined = format!("the server runs unconfined: {problem}");
+                prepared.context.log.write(LogLevel::Warn, &unconfined, &[]);
+                return Ok((None, ConfinementState { is_confined: false, problem: Some(problem) }));
+            }
+        };
+        let rules = self.file_rules(granted, candidate.data_folder.as_deref())?;
+        let network = NetworkGrants::of(granted).map(|grants| {
+            let (id, limits) = (prepared.context.id.clone(), candidate.limits.clone());
+            let backend = self.host_services.services.network.clone();
+            Arc::new(Network::new(id, Arc::new(grants), backend, limits))
+        });
+        let HostEnvironment { home, cache, .. } = &self.host_environment;
+        // Beside the host's own, which no server sees.
+        let cache = cache.as_ref().map(|cache| {
+            let name = cache.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            cache.with_file_name(name + SERVER_CACHES).join(candidate.id())
+        });
+        let code = program.code_files();
+        let confinement =
+            ServerConfinement::new(launcher, &rules, home.as_deref(), &code, cache, network);
+        Ok((Some(confinement), ConfinementState { is_confined: true, problem: None }))
+    }
+
+    /// What starts servers in a sandbox, or why nothing does.
+    fn working_launcher(&self) -> Result<&Path, String> {
+        let none = || "this host has no launcher for that (`Builder::server_launcher`)".to_string();
+        let launcher = self.launcher.as_deref().ok_or_else(none)?;
+        match self.launcher_problem.get_or_init(|| check_launcher(launcher).err()) {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(launcher),
+        }
+    }
+
+    /// Which files are granted. The plugin's own folder is there, where it is granted.
+    fn file_rules(
+        &self,
+        granted: &Grants,
+        data_folder: Option<&Path>,
+    ) -> Result<FileRules, LoadError> {
+        let deciding = self.deciding.load();
+        let rules = FileRules::of(granted, data_folder, &self.host_environment, &deciding);
+        if let Some(folder) = data_folder.filter(|_| rules.uses_data_folder()) {
+            files::make_private(folder)
+                .map_err(|source| LoadError::DataFolder { path: folder.into(), source })?;
+        }
+        Ok(rules)
     }
 
     /// What a bridge is told. It is the host's word alone: what a configuration sets for the plugin is for no
@@ -392,18 +484,7 @@ impl Loader {
         preparation: &Preparation<'_>,
         startup: Duration,
     ) -> Result<InstanceConfig, LoadError> {
-        let deciding = self.deciding.load();
-        let rules = FileRules::of(
-            &candidate.grants,
-            candidate.data_folder.as_deref(),
-            &self.host_environment,
-            &deciding,
-        );
-        if let Some(folder) = candidate.data_folder.as_deref().filter(|_| rules.uses_data_folder())
-        {
-            files::make_private(folder)
-                .map_err(|source| LoadError::DataFolder { path: folder.into(), source })?;
-        }
+        let rules = self.file_rules(&candidate.grants, candidate.data_folder.as_deref())?;
         Ok(InstanceConfig {
             context: prepared.context.clone(),
             limits: candidate.limits.clone(),
@@ -534,6 +615,7 @@ impl Loader {
             folder: program.folder,
             trusted: None,
             supervisor,
+            confinement: None,
         }
     }
 }

@@ -68,6 +68,7 @@ pub struct Builder {
     start_first: BTreeSet<String>,
     start_observer: Option<StartObserver>,
     decision_files: BTreeSet<PathBuf>,
+    server_launcher: Option<PathBuf>,
 }
 
 /// Completes when plugins are not waited for any more.
@@ -91,7 +92,16 @@ impl Builder {
             start_first: BTreeSet::new(),
             start_observer: None,
             decision_files: BTreeSet::new(),
+            server_launcher: None,
         }
+    }
+
+    /// Sets what starts MCP servers with `capabilities` in a sandbox: an executable that calls [`crate::run_launcher`]
+    /// before anything else, for example that of this process. Without one, servers run unconfined, and are refused
+    /// where the policy requires confinement.
+    pub fn server_launcher(mut self, launcher: impl Into<PathBuf>) -> Self {
+        self.server_launcher = Some(launcher.into());
+        self
     }
 
     /// Waits for plugins at most until this future completes. Plugins that have not registered by then are
@@ -296,6 +306,7 @@ impl Builder {
             start_first,
             start_observer,
             decision_files,
+            server_launcher,
         } = self;
         Config::inherit(&mut sources.configs);
         let (sources, discovery) = match discovery {
@@ -340,7 +351,7 @@ impl Builder {
             news.clone(),
             host_services.clone(),
         )?;
-        let loader = loader.lazy(lazy);
+        let loader = loader.lazy(lazy).launcher(server_launcher);
         loader.protect(&discovery.deciding);
         loader.know(&discovery.secrets);
         loader.starts().set_slots(concurrent_starts(&sources.configs));

@@ -218,8 +218,47 @@ impl Network {
         Ok((response, Box::pin(driver)))
     }
 
+    /// A connection to a host and a port, as `CONNECT` of HTTP names them, on which TLS is spoken by who asks for it.
+    pub(super) async fn tunnel(
+        &self,
+        authority: &str,
+    ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), SendError> {
+        let url = [format!("https://{authority}/"), format!("http://{authority}/")];
+        let urls = url.iter().map(|url| Url::parse(url).map_err(|_| Error::HttpRequestUriInvalid));
+        let urls: Vec<Url> = urls.collect::<Result<_, _>>()?;
+        let Some(url) = urls.iter().find(|url| self.grants.allow_tunnel(url)) else {
+            let said = self.refuse(&format!("a tunnel to {authority}"), &everything_at(&urls[0]));
+            return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
+        };
+        let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
+        let connecting = self.connect_in_the_clear(&target, CONNECT_TIMEOUT);
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        connected.unwrap_or(Err(SendError::Failed(Error::ConnectionTimeout)))
+    }
+
     /// A connection to where a request may go.
     async fn connect(
+        &self,
+        target: &Target,
+        timeouts: Duration,
+    ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), SendError> {
+        let (stream, place) = self.connect_in_the_clear(target, timeouts).await?;
+        let url = &target.url;
+        if url.scheme() != "https" || self.backend.connector.is_secure() {
+            return Ok((stream, place));
+        }
+        let name = match url.host().ok_or(Error::HttpRequestUriInvalid)? {
+            Host::Domain(name) => ServerName::try_from(name.to_string()),
+            Host::Ipv4(address) => Ok(ServerName::from(IpAddr::from(address))),
+            Host::Ipv6(address) => Ok(ServerName::from(IpAddr::from(address))),
+        };
+        let name = name.map_err(|_| Error::TlsCertificateError)?;
+        let stream = self.backend.tls().connect(name, stream).await.map_err(error::of_tls)?;
+        Ok((Box::new(stream), place))
+    }
+
+    /// The same without TLS.
+    async fn connect_in_the_clear(
         &self,
         target: &Target,
         timeouts: Duration,
@@ -239,17 +278,7 @@ impl Network {
         };
         let addresses = self.check_addresses(target, port, addresses)?;
         let stream = self.connect_to_any(&addresses, timeouts).await.map_err(error::of_connect)?;
-        if url.scheme() != "https" || self.backend.connector.is_secure() {
-            return Ok((stream, place));
-        }
-        let name = match host {
-            Host::Domain(name) => ServerName::try_from(name.to_string()),
-            Host::Ipv4(address) => Ok(ServerName::from(IpAddr::from(address))),
-            Host::Ipv6(address) => Ok(ServerName::from(IpAddr::from(address))),
-        };
-        let name = name.map_err(|_| Error::TlsCertificateError)?;
-        let stream = self.backend.tls().connect(name, stream).await.map_err(error::of_tls)?;
-        Ok((Box::new(stream), place))
+        Ok((stream, place))
     }
 
     /// Those addresses that a request may be taken to, with its own port.

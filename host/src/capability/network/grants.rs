@@ -53,7 +53,12 @@ impl NetworkGrants {
         self.0.iter().all(|grants| grants.iter().any(|grant| grant.allows(method, url)))
     }
 
-    /// Whether a request that is allowed may be taken to an address that its host has.
+    /// Whether a tunnel may lead to where a URL leads, on which anything may be requested there.
+    pub(super) fn allow_tunnel(&self, url: &Url) -> bool {
+        self.0.iter().all(|grants| grants.iter().any(|grant| grant.allows_tunnel(url)))
+    }
+
+    /// Whether a request that is allowed may be taken to an address that its host has. A `CONNECT` stands for a tunnel.
     pub(super) fn may_reach(
         &self,
         method: &Method,
@@ -61,9 +66,13 @@ impl NetworkGrants {
         address: IpAddr,
     ) -> Result<(), Kind> {
         let kind = kind(address);
+        let allows = |grant: &UrlGrant, url: &Url| match *method == Method::CONNECT {
+            true => grant.allows_tunnel(url),
+            false => grant.allows(method, url),
+        };
         let is_named = |url: &Url| {
             let host = url.host_str().unwrap_or_default();
-            let names = |grant: &Arc<UrlGrant>| grant.names_host(host) && grant.allows(method, url);
+            let names = |grant: &Arc<UrlGrant>| grant.names_host(host) && allows(grant, url);
             self.0.iter().all(|grants| grants.iter().any(names))
         };
         if kind == Kind::Public

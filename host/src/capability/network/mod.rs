@@ -9,6 +9,8 @@ mod client;
 mod error;
 mod get;
 mod grants;
+#[cfg(unix)]
+mod proxy;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +33,8 @@ pub(crate) use get::{GetResponse, get};
 pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
+#[cfg(unix)]
+pub(crate) use proxy::serve_proxy;
 
 use super::lifecycle::{Holds, HostCapability, PluginContext, Preparation, View};
 use super::served::RefusalReporter;

@@ -26,7 +26,8 @@ use crate::observe::event::Event;
 pub(crate) use crate::observe::event::{BreakerState, ServerState};
 use breaker::Breaker;
 pub(crate) use child::{
-    Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, unavailable,
+    Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, ServerConfinement,
+    check_launcher, unavailable,
 };
 pub(crate) use listing_cache::ListingCache;
 pub use starts::StartQueueProgress;
@@ -60,6 +61,21 @@ pub struct ServerReport {
     pub last_error: Option<String>,
     /// The last lines of its standard error.
     pub stderr: Vec<String>,
+    /// Whether it reaches nothing but what it is granted; nothing for a server elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<ConfinementState>,
+}
+
+/// Whether a server that is a child reaches nothing but what it is granted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+#[serde(rename_all = "camelCase")]
+pub struct ConfinementState {
+    /// Whether it is confined.
+    pub is_confined: bool,
+    /// Why it is not, though it has capabilities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// How much of what is left out is remembered.
@@ -77,6 +93,7 @@ pub(crate) struct Supervisor {
     /// Where its starts wait for their turn, and how long one may take then.
     starts: StartQueue,
     startup: Duration,
+    confinement: Option<ConfinementState>,
     watched: Mutex<SupervisorState>,
 }
 
@@ -127,6 +144,7 @@ impl Supervisor {
             transport,
             policy,
             news,
+            confinement: None,
             listing: None,
             starts: StartQueue::default(),
             startup: Duration::MAX,
@@ -168,6 +186,11 @@ impl Supervisor {
     /// How long the last start could take, where it took longer.
     pub(crate) fn startup_exceeded(&self) -> Option<Duration> {
         self.watched().ran_out_of_time.then_some(self.startup)
+    }
+
+    /// The same, of a server that is confined or not.
+    pub(crate) fn with_confinement(self, confinement: Option<ConfinementState>) -> Self {
+        Self { confinement, ..self }
     }
 
     /// The same, with a place for what it contributes.
@@ -409,6 +432,7 @@ impl Supervisor {
             breaker_state: watched.breaker.state(Instant::now(), &self.policy),
             last_error: watched.last_error.clone(),
             stderr: watched.stderr.clone(),
+            confinement: self.confinement.clone(),
         }
     }
 

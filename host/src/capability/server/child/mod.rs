@@ -4,6 +4,7 @@
 //! killing. It knows nothing of what the lines mean. A child lives in a process [`group`] that does
 //! not outlive the host, whatever ends it.
 
+mod confined;
 mod group;
 mod lines;
 mod stderr;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_config::discover::trust::TrustedProgram;
 use tenon_config::limits::MAX_DURATION;
+use tenon_confinement::NOT_CONFINED;
 use tenon_types::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
@@ -25,6 +27,8 @@ use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use confined::ProcessSandbox;
+pub(crate) use confined::{ServerConfinement, check_launcher};
 use group::{Group, Signal};
 use lines::LineReader;
 pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
@@ -46,9 +50,21 @@ pub(crate) struct ChildSpec {
     pub(crate) trusted: Option<Arc<TrustedProgram>>,
     /// Who keeps watch over it, over all instances of the plugin.
     pub(crate) supervisor: Arc<Supervisor>,
+    /// The sandbox that it runs in, if it runs in one.
+    pub(crate) confinement: Option<ServerConfinement>,
 }
 
 impl ChildSpec {
+    /// The process, without a sandbox.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().envs(&self.environment);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command
+    }
+
     /// Why it is not started, where what it is started with has changed since its user trusted it.
     pub(crate) async fn distrust(self: Arc<Self>) -> Option<Error> {
         let trusted = self.trusted.clone()?;
@@ -224,6 +240,8 @@ pub(crate) struct Child {
     exit: Arc<SetOnce<ExitInfo>>,
     stderr: Arc<StderrTail>,
     group: Group,
+    /// What it has of its own in its sandbox.
+    process_sandbox: Option<ProcessSandbox>,
 }
 
 /// How and when a child ended.
@@ -259,18 +277,15 @@ impl Child {
     /// Starts it. `ended` is told when it has ended.
     fn spawn(spec: &ChildSpec, stderr: Arc<StderrTail>, ended: Arc<Notify>) -> io::Result<Self> {
         let group = Group::new()?;
-        let mut command = Command::new(&spec.program);
-        command
-            .args(&spec.arguments)
-            .env_clear()
-            .envs(&spec.environment)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        if let Some(folder) = &spec.folder {
-            command.current_dir(folder);
-        }
+        let (mut command, told, process_sandbox) = match &spec.confinement {
+            None => (spec.command(), Vec::new(), None),
+            Some(confinement) => {
+                let (command, told, process_sandbox) = confinement.command(spec)?;
+                (command, told, Some(process_sandbox))
+            }
+        };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true);
         group.enclose(&mut command);
         let mut process = command.spawn()?;
         let pipe = process.stdin.take();
@@ -290,11 +305,13 @@ impl Child {
         Ok(Self {
             grace: spec.supervisor.policy().shutdown_grace,
             supervisor: spec.supervisor.clone(),
-            input: Mutex::new(Input { pipe, rest: VecDeque::new() }),
+            // What a launcher is told goes before all lines.
+            input: Mutex::new(Input { pipe, rest: told.into() }),
             lines: Mutex::new(LineReader::new(output, spec.supervisor.policy().max_message)),
             exit,
             stderr,
             group,
+            process_sandbox,
         })
     }
 
@@ -350,6 +367,14 @@ impl Child {
     async fn exited(&self, status: ExitStatus) -> ChildEvent {
         let _ = timeout(EXIT_DELAY, self.stderr.drained()).await;
         let how = match (status.code, status.signal) {
+            // The launcher has said why, last of all.
+            (Some(code), _)
+                if self.process_sandbox.is_some() && code == i32::from(NOT_CONFINED) =>
+            {
+                let lines = self.stderr.lines();
+                let said = lines.iter().rev().find_map(|line| line.strip_prefix("tenon: "));
+                said.unwrap_or("the server was not started in its sandbox").to_string()
+            }
             (Some(code), _) => format!("the server exited with code {code}"),
             (None, Some(signal)) => format!("the server was ended by signal {signal}"),
             (None, None) => "the server ended".into(),
@@ -431,6 +456,7 @@ mod tests {
             folder: None,
             trusted: None,
             supervisor: Arc::new(supervisor),
+            confinement: None,
         };
         Child::spawn(&spec, Arc::new(StderrTail::new(log)), Arc::default())
             .expect("the child starts")
