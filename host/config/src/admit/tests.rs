@@ -236,6 +236,12 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
     assert_eq!(minimal(&component(REQUEST)), effect("environment"));
     assert_eq!(minimal(&server()), effect("process"));
     assert_eq!(minimal(&Candidate { origin: Origin::Bundled, ..server() }), None);
+    let required = rules("policy.confine = \"required\"");
+    let unconfined =
+        Refusal::Policy { by: "/project/tenon.toml".into(), objection: PolicyRefusal::Unconfined };
+    assert_eq!(why(&server(), &required), Some(unconfined));
+    assert_eq!(why(&server(), &rules("policy.confine = \"preferred\"")), None);
+    assert_eq!(why(&component(""), &required), None);
     let locked = rules("policy.locked = true");
     assert!(matches!(why(&component(""), &locked), Some(Refusal::Policy { .. })));
     let manifest = Digest::of("manifest");

@@ -102,12 +102,13 @@ impl FileRules {
     /// What a program can reach that is confined by folders and files, each with all that is below it: what holds all that
     /// the grants cover.
     pub fn reachable(&self) -> Vec<ReachableFolder> {
-        let Some((last, others)) = self.grants.split_last() else { return Vec::new() };
-        // What was approved is a part of what was requested.
-        let is_in_all = |grant: &&PathGrant| {
-            others.iter().all(|others| others.iter().any(|other| other.covers(grant, &[])))
+        let is_in = |grants: &Vec<PathGrant>, grant: &PathGrant| {
+            grants.iter().any(|other| other.covers(grant, &[]))
         };
-        let reachable = last.iter().filter(is_in_all).map(|grant| {
+        // What one of them has, the others must have too.
+        let in_all = self.grants.iter().flatten();
+        let in_all = in_all.filter(|grant| self.grants.iter().all(|set| is_in(set, grant)));
+        let reachable = in_all.map(|grant| {
             let (path, is_exact) = grant.holder();
             let (read, write) = grant.access().parts();
             ReachableFolder { path, read, write, is_exact }
@@ -342,6 +343,58 @@ mod tests {
             assert_eq!(rules.as_requested(grant), expected);
         }
         assert!(!of("readwrite:/no/such/other/**", notes).uses_data_folder());
+    }
+
+    #[test]
+    fn a_confined_program_reaches_folders_and_what_is_hidden_in_them_is_not_there() {
+        let of = |requested: &[&str], approved: &[&str], own: Option<&str>| {
+            let [requested, approved] = [requested, approved].map(|texts| {
+                let mut set = GrantSet::default();
+                texts.iter().for_each(|text| set.add_approved("filesystem", text).unwrap());
+                set
+            });
+            let host_environment = HostEnvironment {
+                home: Some("/no/such/home".into()),
+                data: Some("/no/such/data".into()),
+                state: Some("/no/such/state".into()),
+                ..HostEnvironment::default()
+            };
+            let grants = Grants::new(requested, approved);
+            FileRules::of(&grants, own.map(Path::new), &host_environment, &BTreeSet::new())
+        };
+        let folder = |path: &str, read, write, is_exact| {
+            [ReachableFolder { path: path.into(), read, write, is_exact }]
+        };
+        let all = ["readwrite:/no/such/**"];
+        assert_eq!(of(&all, &all, None).reachable(), folder("/no/such", true, true, true));
+        let part = ["read:/no/such/a/*.md"];
+        assert_eq!(of(&all, &part, None).reachable(), folder("/no/such/a", true, false, false));
+        // What was not requested is not granted, whatever was approved.
+        assert_eq!(of(&part, &all, None).reachable(), folder("/no/such/a", true, false, false));
+        let other = ["read:/no/such/b/**"];
+        assert_eq!(of(&part, &other, None).reachable(), []);
+        assert_eq!(of(&[], &[], None).reachable(), []);
+
+        let home = Some(Path::new("/no/such/home"));
+        let hidden = |rules: FileRules| {
+            let hidden = rules.hidden(home);
+            let has = |path: &str| hidden.contains(&PathBuf::from(path));
+            [
+                "/no/such/state",
+                "/no/such/data",
+                "/no/such/home/.ssh",
+                "/no/such/.env",
+                "/no/such/tenon.toml",
+            ]
+            .map(has)
+        };
+        assert_eq!(hidden(of(&all, &all, None)), [true, true, true, true, false]);
+        let keys = ["read:/no/such/home/.ssh/known_hosts"];
+        assert_eq!(hidden(of(&keys, &keys, None)), [true, true, false, false, false]);
+        // A plugin's own data lies among that of the others.
+        let data = ["readwrite:/no/such/data/plugins/notes/**"];
+        let notes = Some("/no/such/data/plugins/notes");
+        assert_eq!(hidden(of(&data, &data, notes)), [true, false, true, false, false]);
     }
 
     fn rules(texts: &[&str], deciding: &[&str]) -> FileRules {

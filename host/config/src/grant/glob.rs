@@ -516,6 +516,27 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_holds_what_a_glob_covers() {
+        let check = |glob: &str, holder: &str, is_exact: bool| {
+            let found = grant(&format!("read:{glob}")).expect("it is a glob").holder();
+            assert_eq!(found, (holder.into(), is_exact), "{glob}");
+        };
+        check("/no/such/a", "/no/such/a", true);
+        check("/no/such/**", "/no/such", true);
+        check("/no/such/*", "/no/such", false);
+        check("/no/such/*.md", "/no/such", false);
+        check("/no/such/**/a", "/no/such", false);
+        check("/no/such/*/a/**", "/no/such", false);
+        check("/**", "/", true);
+        for (access, parts) in
+            [("read", (true, false)), ("write", (false, true)), ("readwrite", (true, true))]
+        {
+            let grant = grant(&format!("{access}:/no/such/a")).expect("it is a glob");
+            assert_eq!(grant.access().parts(), parts, "{access}");
+        }
+    }
+
+    #[test]
     fn what_a_glob_covers() {
         let check = |glob: &str, path: &str, here: bool, below: CoverageBelow| {
             let cover = cover(&grant(&format!("read:{glob}")).expect("it is a glob"), path);

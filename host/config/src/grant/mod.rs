@@ -622,6 +622,19 @@ mod tests {
     }
 
     #[test]
+    fn whoever_approves_is_told_what_a_server_reaches_besides() {
+        let set = set(&[
+            ("filesystem", &["read:/no/such/*.md", "read:/no/such/other/**"]),
+            ("network", &["https://a.com/*"]),
+        ]);
+        let [GrantWarning { capability, value, meaning }] = &set.wider_for_servers()[..] else {
+            panic!("{:?}", set.wider_for_servers())
+        };
+        assert_eq!((capability.as_str(), value.as_str()), ("filesystem", "read:/no/such/*.md"));
+        assert_eq!(meaning, "it reaches all of /no/such, as servers are confined by folders");
+    }
+
+    #[test]
     fn whoever_approves_is_warned_of_what_is_protected() {
         let home = tempfile::tempdir().unwrap();
         let host_environment =

@@ -322,6 +322,27 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_leads_where_nothing_is_seen_in_any_case_or_all_is_granted() {
+        let check = |text: &str, url: &str, expected: bool| {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(grant(text).allows_tunnel(&url), expected, "{text} to {url}");
+        };
+        check("https://a.com/x", "https://a.com/", true);
+        check("GET https://a.com/x", "https://a.com/", true);
+        check("https://a.com:8443", "https://a.com:8443/", true);
+        check("https://*:*/x", "https://a.com:8443/", true);
+        check("http://a.com", "http://a.com/", true);
+        check("http://a.com/x", "http://a.com/", false);
+        check("GET http://a.com", "http://a.com/", false);
+        check("https://a.com", "http://a.com/", false);
+        check("http://a.com", "https://a.com/", false);
+        check("https://a.com", "https://a.com:8443/", false);
+        check("https://a.com", "https://b.com/", false);
+        check("https://a.com", "https://me@a.com/", false);
+        check("https://a.com", "https://:pass@a.com/", false);
+    }
+
+    #[test]
     fn a_grant_allows_what_its_text_says_and_no_more() {
         let check = |text: &str, url: &str, expected: bool| {
             let url = Url::parse(url).unwrap();

@@ -161,6 +161,28 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_reaches_what_is_named_as_a_request_does() {
+        let check = |granted: &[&str], url: &str, address: &str, expected: Result<(), Kind>| {
+            let grants = granted.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap()));
+            let grants = NetworkGrants::new(vec![grants.collect()]);
+            let url = Url::parse(url).unwrap();
+            let reached = grants.may_reach(&Method::CONNECT, &url, address.parse().unwrap());
+            assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
+        };
+        check(&["https://a.com/x"], "https://a.com/", "8.8.8.8", Ok(()));
+        check(&["https://a.com/x"], "https://a.com/", "10.0.0.5", Err(Kind::Private));
+        check(&["https://a.com/x", "https://10.0.0.5/y"], "https://a.com/", "10.0.0.5", Ok(()));
+        let grants = |texts: &[&str]| -> Vec<Arc<UrlGrant>> {
+            texts.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap())).collect()
+        };
+        let url = Url::parse("https://a.com/").unwrap();
+        let both = NetworkGrants::new(vec![grants(&["https://*"]), grants(&["https://a.com/x"])]);
+        assert!(both.allow_tunnel(&url));
+        let one = NetworkGrants::new(vec![grants(&["https://*"]), grants(&["https://b.com"])]);
+        assert!(!one.allow_tunnel(&url));
+    }
+
+    #[test]
     fn the_grant_that_is_wanted_names_what_has_to_be_named() {
         let check = |url: &str, address: &str, expected: &str| {
             assert_eq!(wanted(&Url::parse(url).unwrap(), address.parse().unwrap()), expected);
