@@ -173,6 +173,9 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     if wanted("bridge") {
         bridged(&mut rows).await;
     }
+    if wanted("confine") {
+        confined(&mut rows).await;
+    }
     if wanted("serve") {
         served::all(&mut rows).await;
     }
@@ -499,6 +502,38 @@ async fn bridged(rows: &mut Vec<Row>) {
     .await;
     let what = format!("a line through cat and back, for comparison{on}");
     rows.push(Row { what, ours: None, bare: Some(("pipes", pipe)) });
+}
+
+/// What it costs that a server is confined: until it is ready, with all that its host does for that, and for a call.
+async fn confined(rows: &mut Vec<Row>) {
+    let Some(launcher) = tenon() else { return };
+    let server = env!("CARGO_BIN_EXE_demo-server");
+    // The bridge is compiled once.
+    let cache = TempDir::new().expect("there is room for a folder");
+    let host_environment = HostEnvironment {
+        cache: Some(cache.path().join("tenon")),
+        ..HostEnvironment::of_process()
+    };
+    let platform = async |capabilities: &str| {
+        let entry =
+            format!("plugins.mcp = [{{ name = \"s\", command = {server:?}{capabilities} }}]");
+        let builder = builder(&entry, Allocation::OnDemand).server_launcher(&launcher);
+        let builder = builder.host_environment(host_environment.clone());
+        let platform = builder.start_servers().build().await.expect("the platform is built");
+        let report = platform.server("s").expect("it has started");
+        let is_confined = report.confinement.is_some_and(|of| of.is_confined);
+        assert_eq!(is_confined, !capabilities.is_empty(), "this system confines");
+        platform
+    };
+    let start = async |capabilities: &str| platform(capabilities).await.shutdown().await;
+    const CONFINED: &str = ", capabilities = {}";
+    let times = versus(40, 1, async || start(CONFINED).await, async || start("").await).await;
+    rows.push(Row::new("a server starts and ends, confined", times, "unconfined"));
+    let (ours, bare) = (platform(CONFINED).await, platform("").await);
+    let times = versus(100, 100, async || echo(&ours).await, async || echo(&bare).await).await;
+    rows.push(Row::new("bridged call, server confined", times, "unconfined"));
+    ours.shutdown().await;
+    bare.shutdown().await;
 }
 
 /// This thread is kept on one core, with all that it starts meanwhile.

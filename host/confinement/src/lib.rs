@@ -16,8 +16,7 @@ mod linux;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::process::ExitCode;
 
 pub use program::{
     ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
@@ -34,41 +33,13 @@ pub fn launcher_arguments() -> [&'static str; 1] {
     [ARGUMENT]
 }
 
-/// Whether programs can be confined here, by the launcher that is this executable; why not otherwise. It blocks for some
-/// milliseconds.
+/// Checks that this system has what confinement needs, without trying it. It takes some microseconds.
 ///
 /// # Errors
 ///
-/// Says what this system does not have, or that the executable is no launcher.
-pub fn probe(launcher: &Path) -> Result<(), String> {
-    let started = Command::new(launcher)
-        .args(launcher_arguments())
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let told = |mut child: Child| {
-        let encoded = ConfinedProgram::default().encode()?;
-        let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(&encoded));
-        let output = child.wait_with_output()?;
-        // One that does not read what it is told says why.
-        if output.status.success() {
-            written?;
-        }
-        Ok::<Output, std::io::Error>(output)
-    };
-    let failed = |error| format!("{} cannot be started: {error}", launcher.display());
-    let output = started.and_then(told).map_err(failed)?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().strip_prefix("tenon: ").map(str::to_string);
-            Err(said.unwrap_or_else(|| format!("{} is no launcher", launcher.display())))
-        }
-    }
+/// Says what is missing.
+pub fn check_support() -> Result<(), String> {
+    support()
 }
 
 /// Why a program was not started.
@@ -93,10 +64,15 @@ pub fn run_launcher(arguments: impl IntoIterator<Item = OsString>) -> Option<Exi
 }
 
 #[cfg(target_os = "linux")]
-use linux::run;
+use linux::{run, support};
 
 #[cfg(not(target_os = "linux"))]
 fn run() -> Result<ExitCode, LaunchError> {
-    let problem = "this system has no way that is known here".to_string();
+    let problem = support().expect_err("there is none");
     Err(LaunchError { doing: "confining", problem })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn support() -> Result<(), String> {
+    Err("programs are confined on Linux only".into())
 }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 pub const MAX_ENCODED_BYTES: u32 = 16 << 20;
 
 /// A program, as it is to be started.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfinedProgram {
-    /// The program, by its whole path. Without one the sandbox is made and nothing is started in it.
+    /// The program, by its whole path.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,

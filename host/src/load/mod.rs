@@ -27,6 +27,7 @@ use tenon_config::lock::LockEntry;
 use tenon_config::path_context::PathContext;
 use tenon_config::policy::ConfinementMode;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
+use tenon_confinement::check_support;
 use tenon_types::LogLevel;
 use wasmtime::component::{Component, Linker};
 
@@ -37,7 +38,6 @@ use crate::capability::network::{Network, NetworkCapability, NetworkGrants};
 use crate::capability::notify::NotifyCapability;
 use crate::capability::server::{
     ChildSpec, ConfinementState, ListingCache, ServerConfinement, StartQueue, Supervisor,
-    check_launcher,
 };
 use crate::capability::{
     self, ComponentRole, Edition, HostState, InstanceConfig, PluginCapabilities,
@@ -105,9 +105,8 @@ pub(crate) struct Loader {
     starts: StartQueue,
     /// Whether a server is started only when it is called, if it is known what it contributes.
     lazy: bool,
-    /// What starts servers in a sandbox; whether it can is found out when the first needs one.
+    /// What starts servers in a sandbox.
     launcher: Option<PathBuf>,
-    launcher_problem: OnceLock<Option<String>>,
 }
 
 /// What a plugin is lent, whatever runs it.
@@ -183,7 +182,6 @@ impl Loader {
             starts: StartQueue::default(),
             lazy: true,
             launcher: None,
-            launcher_problem: OnceLock::new(),
         })
     }
 
@@ -395,14 +393,11 @@ impl Loader {
         Ok((Some(confinement), ConfinementState { is_confined: true, problem: None }))
     }
 
-    /// What starts servers in a sandbox, or why nothing does.
+    /// What starts servers in a sandbox, or why nothing can.
     fn working_launcher(&self) -> Result<&Path, String> {
         let none = || "this host has no launcher for that (`Builder::server_launcher`)".to_string();
         let launcher = self.launcher.as_deref().ok_or_else(none)?;
-        match self.launcher_problem.get_or_init(|| check_launcher(launcher).err()) {
-            Some(problem) => Err(problem.clone()),
-            None => Ok(launcher),
-        }
+        check_support().map(|()| launcher)
     }
 
     /// Which files are granted. The plugin's own folder is there, where it is granted.

@@ -5,6 +5,7 @@
 
 mod files;
 mod network;
+mod support;
 mod system_calls;
 
 use nix::sched::{CloneFlags, unshare};
@@ -24,6 +25,8 @@ use std::fs;
 use std::io;
 use std::process::{Command, ExitCode};
 use std::thread;
+
+pub(crate) use support::check as support;
 
 use crate::program::{ConfinedProgram, ProcessLimits};
 use crate::{LaunchError, NOT_CONFINED};
@@ -100,7 +103,7 @@ fn run_inner() -> Result<ExitCode, LaunchError> {
         doing: "starting the program",
         problem: "the launcher broke off".into(),
     })??;
-    started.map_or(Ok(ExitCode::SUCCESS), wait_for)
+    wait_for(started)
 }
 
 /// The standard input, unbuffered: what is behind the description is the program's.
@@ -111,8 +114,8 @@ fn stdin() -> Result<fs::File, LaunchError> {
     Ok(input.into())
 }
 
-/// Restricts this thread, and starts the program with it. Gives its process, if there is a program.
-fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Option<Pid>, LaunchError> {
+/// Restricts this thread, and starts the program with it. Gives its process.
+fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Pid, LaunchError> {
     let mut command = Command::new(&program.program);
     command.args(&program.arguments).env_clear().envs(program.environment.iter().cloned());
     if let Some(folder) = &program.folder {
@@ -128,18 +131,14 @@ fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Option<Pid>, La
     drop_capabilities()?;
     files::restrict(&program)?;
     system_calls::restrict()?;
-    if program.program.as_os_str().is_empty() {
-        return Ok(None);
-    }
     let child = command.spawn().map_err(|error| LaunchError {
         doing: "starting the program",
         problem: format!("{}: {error}", program.program.display()),
     })?;
-    let process = Pid::from_raw(child.id().cast_signed()).ok_or_else(|| LaunchError {
+    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| LaunchError {
         doing: "starting the program",
         problem: "it has no process id".into(),
-    });
-    process.map(Some)
+    })
 }
 
 fn limit(limits: &ProcessLimits) -> Result<(), LaunchError> {

@@ -27,7 +27,7 @@ pub(crate) use crate::observe::event::{BreakerState, ServerState};
 use breaker::Breaker;
 pub(crate) use child::{
     Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, ServerConfinement,
-    check_launcher, unavailable,
+    unavailable,
 };
 pub(crate) use listing_cache::ListingCache;
 pub use starts::StartQueueProgress;

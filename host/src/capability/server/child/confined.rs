@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tenon_config::files;
 use tenon_config::grant::FileRules;
 use tenon_confinement::{
-    ConfinedProgram, Confinement, ProcessLimits, ReachableFolder, launcher_arguments, probe,
+    ConfinedProgram, Confinement, ProcessLimits, ReachableFolder, launcher_arguments,
 };
 use tokio::process::Command;
 use tokio::task::AbortHandle;
@@ -65,11 +65,6 @@ impl Drop for ProcessSandbox {
             proxy.abort();
         }
     }
-}
-
-/// Whether servers can be confined here, by this launcher; why not otherwise. It blocks for some milliseconds.
-pub(crate) fn check_launcher(launcher: &Path) -> Result<(), String> {
-    probe(launcher)
 }
 
 impl ServerConfinement {

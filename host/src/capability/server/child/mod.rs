@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use confined::ProcessSandbox;
-pub(crate) use confined::{ServerConfinement, check_launcher};
+pub(crate) use confined::ServerConfinement;
 use group::{Group, Signal};
 use lines::LineReader;
 pub(crate) use lines::{ChildEvent, ExitStatus, OversizedLine};
