@@ -303,18 +303,25 @@ pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinM
     let said = |config: &Config| config.policy.plugins.get(plugin).and_then(|policy| policy.pins);
     let speaker = speaking_for(configs, owner.origin);
     let mode = speaker.and_then(said).or(own).unwrap_or_default();
-    // Nobody else makes it less than who speaks for it.
-    let others = configs.iter().filter(|config| owner.hears(is_bounded(config, configs)));
-    others.filter_map(said).fold(mode, PinMode::max)
+    raised(configs, owner, mode, said)
 }
 
 /// Whether the servers of an owner are confined.
 pub fn confine(configs: &[Config], owner: Owner) -> ConfinePolicy {
     let said = |config: &Config| config.policy.confine;
     let mode = speaking_for(configs, owner.origin).and_then(said).unwrap_or_default();
-    // Nobody else makes it less than who speaks for it.
+    raised(configs, owner, mode, said)
+}
+
+/// The strictest of what speaks for an owner and of what others say: nobody else makes it less than who speaks for it.
+fn raised<T: Ord>(
+    configs: &[Config],
+    owner: Owner,
+    mode: T,
+    said: impl Fn(&Config) -> Option<T>,
+) -> T {
     let others = configs.iter().filter(|config| owner.hears(is_bounded(config, configs)));
-    others.filter_map(said).fold(mode, ConfinePolicy::max)
+    others.filter_map(said).fold(mode, T::max)
 }
 
 /// What files say of hooks and names, by the plugins that they speak for.

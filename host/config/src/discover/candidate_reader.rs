@@ -49,7 +49,7 @@ fn server_requests(
 ) -> Result<GrantSet, String> {
     let Some(capabilities) = &entry.capabilities else { return Ok(GrantSet::default()) };
     let requests = manifest::requests_of(capabilities, paths)?;
-    check_server_requests(server, &requests, true)?;
+    check_server_requests(server, &requests)?;
     Ok(requests)
 }
 
@@ -67,7 +67,7 @@ fn manifest_server_requests(
     if entry.capabilities.is_some() {
         return Err("it has [capabilities] and `capabilities` of its server; one is enough".into());
     }
-    check_server_requests(server, &requests, true)?;
+    check_server_requests(server, &requests)?;
     Ok(requests)
 }
 
@@ -75,12 +75,8 @@ fn manifest_server_requests(
 const SERVER_CAPABILITIES: [&str; 2] = [FILESYSTEM, NETWORK];
 
 /// Whether a server can be granted what is requested for it.
-fn check_server_requests(
-    server: &Server,
-    requests: &GrantSet,
-    has_capabilities: bool,
-) -> Result<(), String> {
-    if matches!(server.place, ServerLocation::Remote(_)) && has_capabilities {
+fn check_server_requests(server: &Server, requests: &GrantSet) -> Result<(), String> {
+    if matches!(server.place, ServerLocation::Remote(_)) {
         return Err("it has `capabilities`, and its server runs elsewhere".into());
     }
     let other = requests.names().find(|name| !SERVER_CAPABILITIES.contains(name));

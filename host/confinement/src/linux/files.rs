@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::failed;
+use super::support::NO_LANDLOCK;
 use crate::LaunchError;
 use crate::program::{ConfinedProgram, ReachableFolder};
 
@@ -150,11 +151,9 @@ pub(super) fn restrict(program: &ConfinedProgram) -> Result<(), LaunchError> {
     let restricted = ruleset(own.chain(system).chain(devices).chain(granted));
     let status = restricted.map_err(failed("restricting files"))?;
     match status {
-        RulesetStatus::NotEnforced => Err(LaunchError {
-            doing: "restricting files",
-            problem: "this kernel has no Landlock; it needs Linux 5.13 with Landlock enabled"
-                .into(),
-        }),
+        RulesetStatus::NotEnforced => {
+            Err(LaunchError { doing: "restricting files", problem: NO_LANDLOCK.into() })
+        }
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
     }
 }

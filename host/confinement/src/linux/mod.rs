@@ -135,10 +135,7 @@ fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Pid, LaunchErro
         doing: "starting the program",
         problem: format!("{}: {error}", program.program.display()),
     })?;
-    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| LaunchError {
-        doing: "starting the program",
-        problem: "it has no process id".into(),
-    })
+    Ok(Pid::from_child(&child))
 }
 
 fn limit(limits: &ProcessLimits) -> Result<(), LaunchError> {

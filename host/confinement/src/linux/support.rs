@@ -12,6 +12,10 @@ const SWITCHES: [(&str, &str, bool); 3] = [
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", false),
 ];
 
+/// What is wrong with a kernel that restricts no files.
+pub(super) const NO_LANDLOCK: &str =
+    "this kernel has no Landlock; it needs Linux 5.13 with Landlock enabled";
+
 pub(crate) fn check() -> Result<(), String> {
     let is_root = geteuid().is_root();
     let is_off = |(file, off, is_for_root): &&(&str, &str, bool)| {
@@ -25,6 +29,5 @@ pub(crate) fn check() -> Result<(), String> {
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
         .and_then(Ruleset::create);
-    let why = |_| "this kernel has no Landlock; it needs Linux 5.13 with Landlock enabled".into();
-    landlock.map(drop).map_err(why)
+    landlock.map(drop).map_err(|_| NO_LANDLOCK.into())
 }
