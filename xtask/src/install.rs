@@ -253,7 +253,9 @@ impl PythonEnvironment {
     fn install(&self, folder: &Path) -> Result<()> {
         run(Command::new("python3").args(["-m", "venv", self.folder]).current_dir(folder))?;
         run(Command::new(folder.join(self.folder).join("bin/pip"))
-            .args(["install", "--quiet", "--require-hashes"])
+            // The list is whole: what its packages ask for besides, with extras that it does not name, is
+            // in it too.
+            .args(["install", "--quiet", "--no-deps", "--require-hashes"])
             .args(["--requirement", self.requirements])
             .current_dir(folder))
     }
