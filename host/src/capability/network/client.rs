@@ -168,9 +168,7 @@ impl Network {
         timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
         let connecting = self.connect(target, timeouts.connect);
-        let (stream, place) = timeout(timeouts.connect, connecting)
-            .await
-            .unwrap_or(Err(SendError::Failed(Error::ConnectionTimeout)))?;
+        let (stream, place) = connected_within(timeouts.connect, connecting).await?;
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
@@ -232,8 +230,7 @@ impl Network {
         };
         let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
         let connecting = self.connect_in_the_clear(&target, CONNECT_TIMEOUT);
-        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-        connected.unwrap_or(Err(SendError::Failed(Error::ConnectionTimeout)))
+        connected_within(CONNECT_TIMEOUT, connecting).await
     }
 
     /// A connection to where a request may go.
@@ -345,6 +342,14 @@ impl Network {
     fn refuse(&self, tried: &str, value: &str) -> String {
         not_granted(&self.plugin, tried, NETWORK, value)
     }
+}
+
+/// Waits no longer than this for a connection.
+async fn connected_within<T>(
+    most: Duration,
+    connecting: impl Future<Output = Result<T, SendError>>,
+) -> Result<T, SendError> {
+    timeout(most, connecting).await.unwrap_or(Err(SendError::Failed(Error::ConnectionTimeout)))
 }
 
 /// The URL of a request, as the standard reads it. What is checked and what is sent are made of it,

@@ -9,10 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{HOST, HeaderName, TE, TRAILER};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -31,9 +28,8 @@ use super::client::{Network, Refusal, SendError};
 use super::error;
 use crate::observe::PluginLog;
 
-/// Headers that are for the proxy, or for one connection.
-const OF_CONNECTION: [HeaderName; 7] =
-    [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+/// Headers that are for one connection, which components may send.
+const OF_CONNECTION: [HeaderName; 2] = [TE, TRAILER];
 
 /// The proxy of one server.
 struct Proxy {
@@ -93,12 +89,10 @@ impl Proxy {
     /// Sends a request that names its whole URL.
     async fn send(&self, mut request: Request<Incoming>) -> Result<Response<WasiBody>, SendError> {
         let headers = request.headers_mut();
-        headers.remove("proxy-connection");
-        headers.remove("keep-alive");
-        OF_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
-        let forbidden: Vec<HeaderName> =
-            DEFAULT_FORBIDDEN_HEADERS.iter().filter(|name| **name != HOST).cloned().collect();
-        forbidden.iter().for_each(|name| drop(headers.remove(name)));
+        let forbidden = DEFAULT_FORBIDDEN_HEADERS.into_iter().filter(|name| *name != HOST);
+        for name in forbidden.chain(OF_CONNECTION) {
+            headers.remove(name);
+        }
         let request = request.map(|body| body.map_err(error::of_hyper).boxed_unsync());
         let (response, driver) = self.network.send(request, RequestOptions::default()).await?;
         let mut ended = self.ended.clone();
