@@ -199,7 +199,7 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
-    // A server in a sandbox is started by this executable, which is nothing else then.
+    // Where the smaller program for it is missing, a server in a sandbox is started by this executable.
     if let Some(code) = tenon_host::run_launcher(std::env::args_os().skip(1)) {
         return code;
     }

@@ -4,6 +4,7 @@ mod call_precheck;
 pub(crate) mod trust;
 
 use std::collections::BTreeSet;
+use std::env::consts::EXE_SUFFIX;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -271,9 +272,9 @@ impl FoundPlugins {
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = builder.backtraces(self.authored.is_some());
-        let builder = match std::env::current_exe() {
-            Ok(launcher) => builder.server_launcher(launcher),
-            Err(_) => builder,
+        let builder = match server_launcher() {
+            Some(launcher) => builder.server_launcher(launcher),
+            None => builder,
         };
         let builder = match self.is_served {
             true => builder.client_features(EveryClient),
@@ -877,6 +878,13 @@ async fn end(
         () = ending => {}
     }
     Ok(code)
+}
+
+/// What starts servers in a sandbox: the program for it that is installed with this one, or else this one.
+fn server_launcher() -> Option<PathBuf> {
+    let this = std::env::current_exe().ok()?;
+    let launcher = this.with_file_name(format!("tenon-launcher{EXE_SUFFIX}"));
+    Some(if launcher.is_file() { launcher } else { this })
 }
 
 /// How long plugins may take to end before somebody who watches is told what is waited for.

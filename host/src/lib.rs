@@ -78,5 +78,5 @@ pub use tenon_config::skills::{Skill, Skills};
 pub use tenon_config::{
     Diagnostic, HostEnvironment, LimitExceeded, Limits, PluginKind, SchemaLimitExceeded,
 };
-pub use tenon_confinement::run_launcher;
+pub use tenon_confinement::{NOT_CONFINED, run_launcher};
 pub use tenon_types as types;

@@ -506,7 +506,7 @@ async fn bridged(rows: &mut Vec<Row>) {
 
 /// What it costs that a server is confined: until it is ready, with all that its host does for that, and for a call.
 async fn confined(rows: &mut Vec<Row>) {
-    let Some(launcher) = tenon() else { return };
+    let Some(launcher) = built("tenon-launcher") else { return };
     let server = env!("CARGO_BIN_EXE_demo-server");
     // The bridge is compiled once.
     let cache = TempDir::new().expect("there is room for a folder");
@@ -639,16 +639,16 @@ async fn hooks(rows: &mut Vec<Row>) {
     rows.push(Row::new("hook in a Rhai script", times, "rhai, from JSON and back"));
 }
 
-/// The command, if it was built.
-fn tenon() -> Option<PathBuf> {
+/// A program of the command's package, if it was built.
+fn built(name: &str) -> Option<PathBuf> {
     let bench = std::env::current_exe().expect("a program has a path");
-    let tenon = bench.ancestors().nth(2).map(|folder| folder.join("tenon"));
-    tenon.filter(|path| path.exists())
+    let program = bench.ancestors().nth(2).map(|folder| folder.join(name));
+    program.filter(|path| path.exists())
 }
 
 /// The command from its start to its end, with a component that was compiled before.
 async fn command(rows: &mut Vec<Row>) {
-    let Some(tenon) = tenon() else { return };
+    let Some(tenon) = built("tenon") else { return };
     let folder = TempDir::new().unwrap();
     std::fs::write(
         folder.path().join("tenon.toml"),

@@ -204,7 +204,15 @@ pub(crate) fn tenon() -> &'static Path {
     static TENON: OnceLock<PathBuf> = OnceLock::new();
     TENON.get_or_init(|| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--quiet", "--workspace", "--bin", "tenon"]);
+        command.args([
+            "build",
+            "--quiet",
+            "--workspace",
+            "--bin",
+            "tenon",
+            "--bin",
+            "tenon-launcher",
+        ]);
         // Cargo tells this program about its own package. Build scripts that ask for the same variables would
         // run again for a cargo that is started from here, and all that depends on them be built again.
         for (name, _) in std::env::vars_os() {

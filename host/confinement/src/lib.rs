@@ -28,9 +28,13 @@ pub const NOT_CONFINED: u8 = 125;
 /// The argument that makes an executable a launcher.
 const ARGUMENT: &str = "launch-confined";
 
+/// The form of what a launcher is told. It changes with [`ConfinedProgram`]: host and launcher may be two executables, of
+/// which one was replaced.
+const FORM: &str = "1";
+
 /// The arguments with which an executable is started that calls [`run_launcher`].
-pub fn launcher_arguments() -> [&'static str; 1] {
-    [ARGUMENT]
+pub fn launcher_arguments() -> [&'static str; 2] {
+    [ARGUMENT, FORM]
 }
 
 /// Checks that this system has what confinement needs, without trying it. It takes some microseconds.
@@ -53,10 +57,18 @@ struct LaunchError {
 /// Runs a launcher, if the arguments of this process (without its name) are those of one. A host calls it before
 /// anything else, with one thread.
 pub fn run_launcher(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    if arguments.into_iter().next()? != ARGUMENT {
+    let mut arguments = arguments.into_iter();
+    if arguments.next()? != ARGUMENT {
         return None;
     }
-    Some(run().unwrap_or_else(|error| {
+    let launched = match arguments.next() {
+        Some(form) if form == FORM => run(),
+        _ => Err(LaunchError {
+            doing: "starting the launcher",
+            problem: "it is of another version of Tenon than the host".into(),
+        }),
+    };
+    Some(launched.unwrap_or_else(|error| {
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(std::io::stderr(), "tenon: {error}");
         ExitCode::from(NOT_CONFINED)
