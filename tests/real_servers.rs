@@ -100,6 +100,8 @@ fn main() -> ExitCode {
         forty_servers_start_by_default_on_a_busy_machine,
         the_tools_of_a_server_are_those_that_the_official_sdks_list,
         the_command_passes_scenarios_of_the_official_conformance_suite,
+        the_command_logs_in_as_the_official_conformance_suite_wants,
+        the_official_conformance_suite_fails_a_command_that_does_not_log_in,
         the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults,
     );
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -1249,6 +1251,17 @@ impl Scenario {
     /// Has the suite run the command as the client, with these answers for whoever asks its user.
     async fn run(&self, servers: &Servers, answers: &Value) -> Outcome {
         let Self { name, revision, commands, .. } = self;
+        Self::run_client(servers, name, revision, commands, answers).await
+    }
+
+    /// The same for a scenario of this name, with these commands.
+    async fn run_client(
+        servers: &Servers,
+        name: &str,
+        revision: &str,
+        commands: &str,
+        answers: &Value,
+    ) -> Outcome {
         let project = Project::new("");
         project.write("answers.json", answers.to_string());
         // What is kept of another server that had the same port in an earlier run is not for this one.
@@ -1268,9 +1281,12 @@ impl Scenario {
         let output = suite.output().await.expect("the suite starts");
         let said = format!("{}{}", stdout(&output), stderr(&output));
 
-        let results = fs::read_dir(project.path("results")).ok();
-        let results = results.and_then(|mut folders| folders.next()?.ok());
-        let results = results.unwrap_or_else(|| panic!("{name} has no results: {said}")).path();
+        // The name of a scenario may be that of a folder in a folder.
+        let mut results = project.path("results");
+        while !results.join("checks.json").exists() {
+            let inner = fs::read_dir(&results).ok().and_then(|mut folders| folders.next()?.ok());
+            results = inner.unwrap_or_else(|| panic!("{name} has no results: {said}")).path();
+        }
         let read = |name: &str| fs::read_to_string(results.join(name)).expect("a result is read");
         let checks: Vec<Value> = serde_json::from_str(&read("checks.json")).expect("it is JSON");
         let passed = checks.iter().filter(|check| check["status"] == "SUCCESS");
@@ -1298,6 +1314,133 @@ async fn the_command_passes_scenarios_of_the_official_conformance_suite(servers:
     // Each takes several processes, and there may be few processors.
     let (others, run) = (futures::stream::iter(&SCENARIOS), &run);
     others.for_each_concurrent(2, |scenario| async move { drop(run(scenario).await) }).await;
+}
+
+/// A scenario of the suite that is about a login.
+struct LoginScenario {
+    name: &'static str,
+    /// The revisions of the protocol that it is for.
+    revisions: &'static [&'static str],
+    client: LoginClient,
+}
+
+/// What a client does in a scenario.
+enum LoginClient {
+    /// Logs in, and calls a tool.
+    Calls,
+    /// The same, once more with the rights that were missing.
+    CallsTwice,
+    /// The same, and the call is refused again.
+    IsRefused,
+    /// Does not log in: the server, or who gives tokens, is not who it should be.
+    Declines,
+}
+
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+
+/// All of the suite that are part of a revision. What is an extension, for clients without a user, is not offered.
+const LOGINS: [LoginScenario; 27] = {
+    use LoginClient::{Calls, CallsTwice, Declines, IsRefused};
+    const fn scenario(
+        name: &'static str,
+        revisions: &'static [&'static str],
+        client: LoginClient,
+    ) -> LoginScenario {
+        LoginScenario { name, revisions, client }
+    }
+    [
+        scenario("metadata-default", &[LEGACY, MODERN], Calls),
+        scenario("metadata-var1", &[LEGACY, MODERN], Calls),
+        scenario("metadata-var2", &[LEGACY, MODERN], Calls),
+        scenario("metadata-var3", &[LEGACY, MODERN], Calls),
+        scenario("basic-cimd", &[LEGACY, MODERN], Calls),
+        scenario("scope-from-www-authenticate", &[LEGACY, MODERN], Calls),
+        scenario("scope-from-scopes-supported", &[LEGACY, MODERN], Calls),
+        scenario("scope-omitted-when-undefined", &[LEGACY, MODERN], Calls),
+        scenario("scope-step-up", &[LEGACY, MODERN], CallsTwice),
+        scenario("scope-retry-limit", &[LEGACY, MODERN], IsRefused),
+        scenario("token-endpoint-auth-basic", &[LEGACY, MODERN], Calls),
+        scenario("token-endpoint-auth-post", &[LEGACY, MODERN], Calls),
+        scenario("token-endpoint-auth-none", &[LEGACY, MODERN], Calls),
+        scenario("pre-registration", &[LEGACY, MODERN], Calls),
+        scenario("2025-03-26-oauth-metadata-backcompat", &["2025-03-26"], Calls),
+        scenario("2025-03-26-oauth-endpoint-fallback", &["2025-03-26"], Calls),
+        scenario("resource-mismatch", &[MODERN], Declines),
+        scenario("offline-access-scope", &[MODERN], Calls),
+        scenario("offline-access-not-supported", &[MODERN], Calls),
+        scenario("authorization-server-migration", &[MODERN], CallsTwice),
+        scenario("iss-supported", &[MODERN], Calls),
+        scenario("iss-not-advertised", &[MODERN], Calls),
+        scenario("iss-supported-missing", &[MODERN], Declines),
+        scenario("iss-wrong-issuer", &[MODERN], Declines),
+        scenario("iss-unexpected", &[MODERN], Declines),
+        scenario("iss-normalized", &[MODERN], Declines),
+        scenario("metadata-issuer-mismatch", &[MODERN], Declines),
+    ]
+};
+
+/// What a browser does whose user says yes to everything.
+const BROWSER: &str = r#"cat > browser <<END
+#!/bin/sh
+exec node -e 'fetch(process.argv[1]).then((page) => page.text())' "\$1"
+END
+chmod +x browser
+export BROWSER="$PWD/browser"
+"#;
+
+impl LoginScenario {
+    fn commands(&self) -> String {
+        let (before, arguments) = match self.name {
+            "basic-cimd" => {
+                ("", "--client-metadata https://conformance-test.local/client-metadata.json")
+            }
+            "pre-registration" => (
+                "context() { node -p \"JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).$1\"; }\n\
+                 context client_secret | tenon secret set suite-client\n\
+                 id=$(context client_id)\n",
+                "--client-id $id --client-secret suite-client",
+            ),
+            _ => ("", ""),
+        };
+        let login = format!("tenon login s {arguments}\n");
+        let call = "tenon call s__test-tool\n";
+        let client = match self.client {
+            LoginClient::Calls => format!("{login}{call}"),
+            LoginClient::CallsTwice => format!("{login}! {call}{login}{call}"),
+            LoginClient::IsRefused => format!("{login}! {call}{login}! {call}"),
+            LoginClient::Declines => format!("! {login}"),
+        };
+        format!("{BROWSER}{before}{client}")
+    }
+}
+
+async fn the_command_logs_in_as_the_official_conformance_suite_wants(servers: Servers) {
+    let scenarios = LOGINS
+        .iter()
+        .flat_map(|scenario| scenario.revisions.iter().map(move |revision| (scenario, *revision)));
+    let run = async |scenario: &LoginScenario, revision: &str| {
+        let (name, commands) = (format!("auth/{}", scenario.name), scenario.commands());
+        let answers = json!({});
+        let ran = Scenario::run_client(&servers, &name, revision, &commands, &answers);
+        // The suite fails a client that leaves out a check. Some are made for each request.
+        let Outcome { code, said, passed, .. } = ran.await;
+        assert_eq!(code, Some(0), "{name}, {revision}: {said}");
+        assert!(said.contains(", 0 failed, 0 warnings\n"), "{name}, {revision}: {said}");
+        assert!(passed.iter().any(|id| id.starts_with("prm-") || id.starts_with("authorization-")));
+    };
+    let (scenarios, run) = (futures::stream::iter(scenarios), &run);
+    let run = async |(scenario, revision)| run(scenario, revision).await;
+    scenarios.for_each_concurrent(2, run).await;
+}
+
+async fn the_official_conformance_suite_fails_a_command_that_does_not_log_in(servers: Servers) {
+    let name = "auth/metadata-default";
+    let answers = json!({});
+    let ran = Scenario::run_client(&servers, name, MODERN, "! tenon tools s\n", &answers);
+    let Outcome { code, said, .. } = ran.await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("Expected Check Missing: authorization-request"), "{said}");
 }
 
 async fn the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults(

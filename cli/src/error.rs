@@ -15,6 +15,7 @@ use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
+use crate::login::LoginError;
 use crate::source_problem::SourceProblem;
 
 /// The exit codes, as `--help` shows them.
@@ -116,6 +117,13 @@ pub(crate) enum Error {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Nobody is logged in to a server, or out of it.
+    #[error("server \"{server}\"")]
+    Login {
+        server: String,
+        #[source]
+        error: LoginError,
+    },
     /// What plugins keep cannot be read or changed.
     #[error(transparent)]
     State(#[from] StateError),
@@ -240,6 +248,7 @@ impl Error {
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
             Self::State(_) => "state",
+            Self::Login { .. } => "login",
             Self::NotInstalled { error, .. } => error.code(),
             Self::Fetch(error) if !error.is_refusal() => "source",
             Self::Unasked { .. } | Self::Unserved { .. } | Self::Unconfirmed { .. } => "refused",
@@ -289,6 +298,7 @@ impl Error {
             | Self::Host(_)
             | Self::Approval(_)
             | Self::State(_) => Exit::Host,
+            Self::Login { error, .. } => code_of_login(error),
             Self::Call(error) => code_of_call(error),
             Self::Known { error, .. } => code_of_call(error),
         }
@@ -355,6 +365,18 @@ impl Error {
             }
             _ => None,
         }
+    }
+}
+
+fn code_of_login(error: &LoginError) -> Exit {
+    match error {
+        LoginError::NotAsked(_) => Exit::Input,
+        LoginError::Denied(_) | LoginError::TimedOut(_) => Exit::Refused,
+        LoginError::Server(_) | LoginError::Protocol(_) => Exit::Failed,
+        LoginError::Port(_)
+        | LoginError::Store(_)
+        | LoginError::NoFolder
+        | LoginError::Damaged(_) => Exit::Host,
     }
 }
 

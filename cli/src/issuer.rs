@@ -8,7 +8,7 @@ use tenon_config::config::IssuerSettings;
 use tenon_serve::{DocumentFetcher, TokenIssuer};
 use url::Url;
 
-use crate::fetch::Web;
+use crate::web::Web;
 
 /// The longest document of an issuer, in bytes.
 const MAX_DOCUMENT_BYTES: u64 = 1 << 20;

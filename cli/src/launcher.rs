@@ -8,11 +8,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     tenon_host::run_launcher(std::env::args_os().skip(1)).unwrap_or_else(|| {
         // Where standard error is closed there is nobody to tell.
-        let _ = writeln!(
-            std::io::stderr(),
-            "{}",
-            "tenon-launcher: `tenon` starts it, to confine an MCP server"
-        );
+        let told = "tenon-launcher: `tenon` starts it, to confine an MCP server\n";
+        let _ = std::io::stderr().write_all(told.as_bytes());
         ExitCode::from(tenon_host::NOT_CONFINED)
     })
 }

@@ -24,7 +24,9 @@ mod hint;
 mod installed;
 mod interrupt;
 mod issuer;
+mod keychain;
 mod listing;
+mod login;
 mod metrics;
 mod open;
 mod output;
@@ -38,6 +40,7 @@ mod stdio;
 mod templates;
 mod tokens;
 mod tool_arguments;
+mod web;
 
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -132,6 +135,9 @@ enum Verb {
     Doctor(commands::doctor::Args),
     Serve(commands::serve::Args),
     Token(commands::token::Args),
+    Secret(commands::secret::Args),
+    Login(commands::login::Args),
+    Logout(commands::logout::Args),
     Watch(commands::watch::Args),
     New(commands::new::Args),
     Dev(commands::dev::Args),
@@ -176,6 +182,9 @@ impl Verb {
             | Self::Watch(_)
             | Self::Dev(_) => true,
             Self::Token(_)
+            | Self::Secret(_)
+            | Self::Login(_)
+            | Self::Logout(_)
             | Self::Plugins(_)
             | Self::Install(_)
             | Self::Uninstall(_)
@@ -249,6 +258,9 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
         Verb::Serve(args) => commands::serve::run(common, args).await,
         Verb::Token(args) => commands::token::run(common, args),
+        Verb::Secret(args) => commands::secret::run(common, args),
+        Verb::Login(args) => commands::login::run(common, args).await,
+        Verb::Logout(args) => commands::logout::run(common, args),
         Verb::Watch(args) => commands::watch::run(common, args).await,
         Verb::New(args) => commands::new::run(common, args),
         Verb::Dev(args) => commands::dev::run(common, args).await,

@@ -10,12 +10,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::admit::{Admitted, Contents, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
 use tenon_config::config::OnFailure;
 use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
+use tenon_config::secret::LocalSecretStore;
 use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
@@ -32,6 +34,8 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::interrupt::Interrupts;
+use crate::keychain::SystemKeychain;
+use crate::login::{LoginStore, LoginTokens};
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
 use crate::source_tree::SourceTree;
@@ -266,12 +270,19 @@ impl FoundPlugins {
         if self.authored.is_none() {
             self.discovery.candidates.iter().for_each(warn_of_newer_source);
         }
-        let state = self.sources.host_environment.state.clone();
+        let host_environment = self.sources.host_environment.clone();
+        let state = host_environment.state.clone();
+        let secrets = LocalSecretStore::new(host_environment.clone());
+        let secrets = secrets.with_keychain(Arc::new(SystemKeychain));
         let pins = self.pins();
         let decisions = self.decision_files();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
-        let builder = builder.backtraces(self.authored.is_some());
+        let builder = builder.backtraces(self.authored.is_some()).secrets(secrets);
+        let builder = match LoginStore::new(&host_environment) {
+            Some(logins) => builder.access_tokens(LoginTokens::new(logins)),
+            None => builder,
+        };
         let builder = match server_launcher() {
             Some(launcher) => builder.server_launcher(launcher),
             None => builder,

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::{Row, arguments, guests, measure, memory, tenon, versus};
+use crate::{Row, arguments, built, guests, measure, memory, versus};
 
 /// The server that is written with rmcp.
 const RMCP: &str = env!("CARGO_BIN_EXE_demo-server");
@@ -198,7 +198,7 @@ fn project(configuration: &str) -> TempDir {
 
 /// The command that serves a project.
 fn serve(folder: &TempDir, arguments: &[&str]) -> Option<Command> {
-    let mut command = Command::new(tenon()?);
+    let mut command = Command::new(built("tenon")?);
     command.args(["--trust", "serve"]).args(arguments).current_dir(folder.path());
     for name in ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
         command.env(name, folder.path());

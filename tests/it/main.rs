@@ -40,6 +40,8 @@ mod kinds;
 mod large;
 mod lazy;
 mod libraries;
+#[cfg(unix)]
+mod login;
 mod manifests;
 mod misbehave;
 mod misbehaving_servers;

@@ -153,7 +153,10 @@ async fn a_server_gets_of_the_environment_what_its_entry_says() {
     let report = report(&platform, "no-secret");
     assert_eq!(report.detail.as_deref(), Some("the secret `nowhere` does not exist"));
     let remedy = report.remedy.expect("there is one");
-    assert!(remedy.starts_with("set the variable NOWHERE, or put it into the file"), "{remedy}");
+    assert!(
+        remedy.starts_with("run `tenon secret set nowhere`, or set the variable NOWHERE"),
+        "{remedy}"
+    );
     // What no entry of a project can pass on, no manifest of it can require.
     let diagnostics = platform.diagnostics();
     let refused = diagnostics.iter().find(|of| of.plugin.as_deref() == Some("requiring-code"));

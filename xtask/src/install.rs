@@ -29,6 +29,9 @@ enum Installer {
     Npm(&'static str),
     /// pip, into environments.
     Pip(&'static [PythonEnvironment]),
+    /// Debian: packages with their versions, unpacked into the folder. What comes after a version differs between
+    /// releases.
+    Debian(&'static [&'static str]),
     /// Cargo: programs, and what these compile for.
     Cargo { crates: &'static [Crate], targets: &'static [&'static str] },
 }
@@ -56,7 +59,7 @@ struct Crate {
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
 /// components of other languages.
-const GROUPS: [ProgramGroup; 6] = [
+const GROUPS: [ProgramGroup; 8] = [
     ProgramGroup {
         tests: "the tests with real MCP servers from npm",
         source: "tests/real",
@@ -108,64 +111,42 @@ const GROUPS: [ProgramGroup; 6] = [
             targets: &["wasm32-wasip1"],
         },
     },
+    ProgramGroup {
+        tests: "the tests with a real registry",
+        source: "tests",
+        folder: Some("registry"),
+        variable: "TENON_REGISTRY",
+        installer: Installer::Debian(&["docker-registry=2.8.2*"]),
+    },
+    ProgramGroup {
+        tests: "the tests with a real keychain",
+        source: "tests",
+        folder: Some("keychain"),
+        variable: "TENON_KEYCHAIN",
+        installer: Installer::Debian(&[
+            "dbus-daemon=1.14*",
+            "gnome-keyring=42.1*",
+            "libdbus-1-3=1.14*",
+            "libgck-1-0=3.41*",
+            "libgcr-base-3-1=3.41*",
+        ]),
+    },
 ];
 
 /// What tells tests where the package for authors in JavaScript is, with all that it needs.
 pub(crate) const JAVASCRIPT_SDK: &str = "TENON_JAVASCRIPT_SDK";
 
-/// What tells tests where a registry is, and its version in Debian; what comes after that differs
-/// between releases.
-const REGISTRY: &str = "TENON_REGISTRY";
-const REGISTRY_VERSION: &str = "2.8.2*";
-
-/// What the tests with a real registry are called where they are left out.
-const REGISTRY_TESTS: &str = "the tests with a real registry";
-
-/// Installs a registry, below `target` and for nobody else.
-///
-/// # Errors
-///
-/// Where there is no Debian, or no network.
-fn registry() -> Result<PathBuf> {
-    let folder = root().join("target/registry");
-    registry_into(&folder).context(REGISTRY_TESTS)?;
-    Ok(folder)
-}
-
-fn registry_into(folder: &Path) -> Result<()> {
-    let stamp = folder.join("installed");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == REGISTRY_VERSION) {
-        return Ok(());
-    }
-    // What is left of an attempt before might be taken for another version.
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    fs::create_dir_all(folder)?;
-    let package = format!("docker-registry={REGISTRY_VERSION}");
-    run(Command::new("apt-get").args(["--quiet", "download", &package]).current_dir(folder))?;
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|kind| kind == "deb") {
-            run(Command::new("dpkg").arg("-x").arg(&path).arg(folder))?;
-        }
-    }
-    fs::write(stamp, REGISTRY_VERSION)?;
-    Ok(())
-}
-
 /// Installs what tests need that cannot be part of this. Gives where it is, or why it is not there, by the
 /// variable that tells tests.
 pub(crate) fn for_tests() -> Vec<(&'static str, Result<PathBuf>)> {
-    let variables = GROUPS.iter().map(|group| group.variable).chain([REGISTRY]);
+    let variables = GROUPS.iter().map(|group| group.variable);
     variables.zip(at_once(installs_for_tests())).collect()
 }
 
 type Install = Box<dyn FnOnce() -> Result<PathBuf> + Send>;
 
 fn installs_for_tests() -> Vec<Install> {
-    let groups = GROUPS.iter().map(|group| Box::new(|| group.install()) as Install);
-    groups.chain([Box::new(registry) as Install]).collect()
+    GROUPS.iter().map(|group| Box::new(|| group.install()) as Install).collect()
 }
 
 /// Installs several things at once: most of the time they are downloaded.
@@ -270,6 +251,7 @@ impl Installer {
                 let files = environments.iter().map(|environment| environment.requirements);
                 ("installed-pip", files.collect())
             }
+            Self::Debian(_) => ("installed-debian", Vec::new()),
             Self::Cargo { .. } => ("installed-cargo", Vec::new()),
         }
     }
@@ -283,6 +265,17 @@ impl Installer {
                 .current_dir(folder)),
             Self::Pip(environments) => {
                 environments.iter().try_for_each(|environment| environment.install(folder))
+            }
+            Self::Debian(packages) => {
+                let mut download = Command::new("apt-get");
+                run(download.args(["--quiet", "download"]).args(*packages).current_dir(folder))?;
+                for entry in fs::read_dir(folder)? {
+                    let path = entry?.path();
+                    if path.extension().is_some_and(|kind| kind == "deb") {
+                        run(Command::new("dpkg").arg("-x").arg(&path).arg(folder))?;
+                    }
+                }
+                Ok(())
             }
             Self::Cargo { crates, targets } => {
                 run(Command::new("rustup").args(["target", "add"]).args(*targets))?;
@@ -322,6 +315,11 @@ impl ProgramGroup {
         };
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(());
+        }
+        if let Installer::Debian(_) = self.installer {
+            // What is left of an attempt before might be taken for another version.
+            fs::remove_dir_all(folder)?;
+            fs::create_dir(folder)?;
         }
         for file in files.iter().filter(|_| folder != source) {
             fs::copy(source.join(file), folder.join(file))?;

@@ -6,7 +6,6 @@ mod blobs;
 pub(crate) mod fuzz;
 mod reference;
 mod registry;
-mod web;
 
 use hyper::header::HeaderMap;
 use serde_json::Value;
@@ -25,9 +24,9 @@ pub(crate) use reference::Reference;
 use crate::Common;
 use crate::error::Error;
 use crate::installed::ManifestSummary;
+use crate::web::{self, Web};
 use blobs::Blobs;
 use registry::{PLUGIN, PulledCode, Repository, expect};
-pub(crate) use web::Web;
 
 /// The largest `plugin.toml`, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;

@@ -25,8 +25,8 @@ use url::Url;
 use super::PublishedPlugin;
 use super::blobs::Blobs;
 use super::reference::Reference;
-use super::web::{Answer, Web, shown};
 use crate::fetch_error::FetchError;
+use crate::web::{Answer, Web, shown};
 
 /// The annotation in which a manifest has the `plugin.toml` of its component.
 pub(super) const PLUGIN: &str = "tenon.plugin.toml";

@@ -102,6 +102,16 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a file that only this user can read, as a whole, in the place of one that may be there.
+///
+/// # Errors
+///
+/// Where it cannot be written in its folder.
+pub fn replace_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    written(&tempfile::Builder::new(), path, content)?.persist(path)?;
+    Ok(())
+}
+
 /// A file that is whole, and has yet to take its place.
 fn written(
     file: &tempfile::Builder<'_, '_>,

@@ -9,6 +9,7 @@
 //! Nothing here runs a plugin, and nothing waits: neither wasmtime nor an executor is needed, so that a change here
 //! is tested in seconds. Embedders find what they need of it in `tenon-host`; the command uses it directly.
 
+pub mod address;
 pub mod admit;
 pub mod approval;
 pub mod approvals;

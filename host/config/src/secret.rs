@@ -17,10 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub mod fuzz;
 mod matcher;
 mod names;
+mod private_values;
 mod store;
 mod stream;
 
 pub use names::{is_secret_name, is_secret_variable};
+pub use private_values::{Keychain, PrivateValues, Storage, ValueError, is_value_name};
 pub use store::{LocalSecretStore, SecretStore, secret_variable};
 pub use stream::{StreamRedactor, TextForm};
 

@@ -13,6 +13,7 @@ use tenon_config::discover::PluginKind;
 use tenon_config::grant::Grants;
 use tenon_config::limits::Limits;
 use tenon_config::secret::Secret;
+use url::Url;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{
     ComponentNamedList, ComponentType, HasData, Lift, Linker, LinkerInstance, Lower, ResourceTable,
@@ -49,6 +50,8 @@ pub(crate) struct Preparation<'a> {
     pub(crate) child: Option<Arc<ChildSpec>>,
     /// Who keeps watch over the server of a bridge.
     pub(crate) server: Option<Arc<Supervisor>>,
+    /// Where the server of a bridge is, if it is elsewhere.
+    pub(crate) remote: Option<&'a Url>,
 }
 
 /// A capability that components import.
@@ -260,6 +263,7 @@ mod tests {
             news: &PluginNotifications::default(),
             child: None,
             server: None,
+            remote: None,
         });
         let engine = Engine::default();
         let mut linker = Linker::new(&engine);

@@ -190,6 +190,7 @@ mod tests {
             news: &notifications,
             child: None,
             server: None,
+            remote: None,
         });
         let (mut table, mut calls) = (ResourceTable::new(), ServedCalls::new(context));
         calls.begin("served".into(), None);

@@ -61,6 +61,7 @@ impl InstanceConfig {
             news: &PluginNotifications::default(),
             child: None,
             server: None,
+            remote: None,
         });
         Self {
             context: Arc::new(context),

@@ -124,7 +124,7 @@ impl LoadError {
             Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
             Self::NoSecret(name) => Some(format!(
-                "set the variable {}, or put it into the file `secrets/{name}` of the user's Tenon configuration, readable only by the user; other hosts may store secrets elsewhere",
+                "run `tenon secret set {name}`, or set the variable {}; other hosts may store secrets elsewhere",
                 secret_variable(name)
             )),
             Self::NotComponent { .. } => {

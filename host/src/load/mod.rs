@@ -137,6 +137,7 @@ impl PreparedPlugin {
             news,
             child: None,
             server: None,
+            remote: None,
         }
     }
 }
@@ -333,9 +334,10 @@ impl Loader {
                 let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.bridge(setting)?, supervisor)
             }
-            ServerLocation::Remote(_) => {
+            ServerLocation::Remote(remote) => {
                 let supervisor = supervisor("http", None);
                 preparation.server = Some(supervisor.clone());
+                preparation.remote = Some(&remote.url);
                 let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;
                 (self.remote_bridge(&candidate.grants, setting)?, supervisor)
             }
@@ -439,6 +441,7 @@ impl Loader {
         }
         if let ServerLocation::Remote(remote) = &server.place {
             let http = json!({
+                "id": candidate.id(),
                 "url": remote.url.as_str(),
                 "headers": remote.headers,
                 "transport": remote.transport,

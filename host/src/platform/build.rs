@@ -31,8 +31,8 @@ use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
 use crate::capability::server::{StartObserver, StartQueueProgress};
 use crate::capability::services::{
-    Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins, Resolver,
-    STATE_FILE, SecretStore, Services, StateBackend, StateStore, ask_approver,
+    AccessTokens, Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins,
+    Resolver, STATE_FILE, SecretStore, Services, StateBackend, StateStore, ask_approver,
 };
 use crate::invoke::InvokeContext;
 use crate::invoke::stored_results::ResultStore;
@@ -262,6 +262,13 @@ impl Builder {
     /// `api-key` in the folder `secrets` of the user's configuration.
     pub fn secrets(mut self, secrets: impl SecretStore) -> Self {
         self.services.secrets = Some(Arc::new(secrets));
+        self
+    }
+
+    /// Sets where access tokens for MCP servers elsewhere come from. By default there are none, and such servers get the
+    /// `headers` of their entries only.
+    pub fn access_tokens(mut self, tokens: impl AccessTokens) -> Self {
+        self.services.access_tokens = Arc::new(tokens);
         self
     }
 

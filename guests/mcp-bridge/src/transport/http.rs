@@ -34,6 +34,8 @@ struct Message {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub(crate) struct Remote {
+    /// What its host calls the server.
+    id: String,
     url: String,
     /// Headers of every request.
     headers: BTreeMap<String, String>,
@@ -45,6 +47,7 @@ pub(crate) struct Remote {
 impl Default for Remote {
     fn default() -> Self {
         Self {
+            id: String::new(),
             url: String::new(),
             headers: BTreeMap::new(),
             transport: Transport::Http,
@@ -484,16 +487,21 @@ fn says_session(body: &[u8]) -> bool {
 }
 
 fn unauthorized(status: u16, challenge: Option<String>) -> mcp_client::Error {
+    let wants_more = challenge.as_ref().is_some_and(|words| words.contains("insufficient_scope"));
     let challenge = challenge.map(|words| format!(", {words}")).unwrap_or_default();
     let is_said = |name: &String| name.eq_ignore_ascii_case("authorization");
-    let is_said = with(|state| state.remote.headers.keys().any(is_said));
+    let (id, is_said) =
+        with(|state| (state.remote.id.clone(), state.remote.headers.keys().any(is_said)));
     mcp_client::Error::Needs(match is_said {
         true => format!(
             "the server does not take the `Authorization` of `headers` (HTTP {status}{challenge})"
         ),
+        false if wants_more => format!(
+            "the login is not good for this (HTTP {status}{challenge}): `tenon login {id}` asks for more"
+        ),
         false => format!(
-            "the server wants to know who asks (HTTP {status}{challenge}): set `headers` with \
-             `Authorization`"
+            "the server wants to know who asks (HTTP {status}{challenge}): run `tenon login {id}`, or \
+             set `headers` with `Authorization`"
         ),
     })
 }

@@ -1,12 +1,14 @@
 //! Where secrets of plugins are kept.
 
 use async_trait::async_trait;
-use std::io;
-use std::path::PathBuf;
+use futures::channel::oneshot;
+use std::sync::Arc;
+use std::thread;
 
 use super::Secret;
 use super::names::upper_snake;
-use crate::files;
+use super::private_values::{Keychain, PrivateValues, Storage, ValueError, is_value_name};
+use crate::diagnostic::chain;
 use crate::host_environment::HostEnvironment;
 
 /// Stores secrets for plugins.
@@ -32,40 +34,46 @@ pub fn secret_variable(name: &str) -> String {
     upper_snake(name)
 }
 
-/// Secrets from the environment and from files, where a host has no other place for them. The
-/// secret `api-key` is the variable `API_KEY`, or what is in the file `secrets/api-key` in the
-/// user's configuration folder, which nobody else may be able to read.
+/// Secrets from the environment, from private files and from a keychain, where a host has no other place for them. The
+/// secret `api-key` is the variable `API_KEY`, or else what `tenon secret set api-key` stored: in the file
+/// `secrets/api-key` in the user's configuration folder, which nobody else may be able to read, or in the keychain.
 pub struct LocalSecretStore {
     host_environment: HostEnvironment,
+    keychain: Option<Arc<dyn Keychain>>,
 }
 
 impl LocalSecretStore {
     /// Looks for secrets there.
     pub fn new(host_environment: HostEnvironment) -> Self {
-        Self { host_environment }
+        Self { host_environment, keychain: None }
     }
 
-    /// The file of a secret; nothing where there is no folder for it, or the name is none of a file's.
-    fn file(&self, name: &str) -> Option<PathBuf> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    /// Looks for secrets in a keychain, too.
+    pub fn with_keychain(self, keychain: Arc<dyn Keychain>) -> Self {
+        Self { keychain: Some(keychain), ..self }
+    }
+
+    /// The secrets that the user has stored; `None` where there is no folder for them.
+    pub fn stored(&self) -> Option<PrivateValues> {
         let folder = self.host_environment.configuration.as_ref()?.join("secrets");
-        name.chars().all(is_name).then(|| folder.join(name))
+        Some(PrivateValues::new(folder, self.keychain.clone()))
     }
 
-    fn find(&self, name: &str) -> Option<Secret> {
+    /// The variable of the environment that has a secret, if it is set.
+    pub fn variable(&self, name: &str) -> Option<&str> {
         let variable = self.host_environment.variable(&secret_variable(name));
-        if let Some(value) = variable.filter(|value| !value.is_empty()) {
-            return Some(Secret::new(value));
-        }
-        let file = self.file(name)?;
-        match files::read_private(&file) {
-            Ok(value) => Some(Secret::new(value.trim_end_matches(['\r', '\n']))),
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!("the secret in {} cannot be used: {error}", file.display());
-                }
-                None
-            }
+        variable.filter(|value| !value.is_empty())
+    }
+}
+
+/// Reads a secret that its user has stored.
+fn read(stored: &PrivateValues, name: &str) -> Option<Secret> {
+    match stored.read(name) {
+        Ok(value) => value.map(|value| Secret::new(value.reveal().trim_end_matches(['\r', '\n']))),
+        Err(ValueError::Name(_)) => None,
+        Err(error) => {
+            tracing::warn!("the secret \"{name}\" cannot be used: {}", chain(&error));
+            None
         }
     }
 }
@@ -73,16 +81,29 @@ impl LocalSecretStore {
 #[async_trait]
 impl SecretStore for LocalSecretStore {
     async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
-        self.find(name)
+        if let Some(value) = self.variable(name) {
+            return Some(Secret::new(value));
+        }
+        let stored = self.stored()?;
+        if !matches!(stored.storage(name), Ok(Some(Storage::Keychain))) {
+            return read(&stored, name);
+        }
+        // A keychain may ask its user to unlock it, and others go on meanwhile.
+        let (give, given) = oneshot::channel();
+        let name = name.to_string();
+        let reads = thread::Builder::new().name("tenon-keychain".into());
+        let reads = reads.spawn(move || drop(give.send(read(&stored, &name))));
+        if let Err(error) = &reads {
+            tracing::warn!("the system's keychain cannot be asked: {error}");
+        }
+        given.await.ok().flatten()
     }
 
     fn remedy(&self, name: &str) -> Option<String> {
         let variable = secret_variable(name);
-        Some(match self.file(name) {
-            Some(file) => {
-                format!("set the variable {variable}, or write it to {}", file.display())
-            }
-            None => format!("set the variable {variable}"),
+        Some(match is_value_name(name) && self.host_environment.configuration.is_some() {
+            true => format!("run `tenon secret set {name}`, or set the variable {variable}"),
+            false => format!("set the variable {variable}"),
         })
     }
 }
@@ -91,7 +112,8 @@ impl SecretStore for LocalSecretStore {
 mod tests {
     use super::*;
     use crate::logged::logged;
-    use futures::FutureExt;
+    use crate::secret::private_values::tests::FakeKeychain;
+    use futures::executor::block_on;
 
     /// A place without secrets.
     struct NoSecrets;
@@ -105,7 +127,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn secrets_come_from_the_environment_and_from_private_files() {
+    fn secrets_come_from_the_environment_from_private_files_and_from_the_keychain() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("secrets")).unwrap();
@@ -123,23 +145,30 @@ mod tests {
             ..HostEnvironment::default()
         };
         let secrets = LocalSecretStore::new(host_environment);
+        let find = |secrets: &LocalSecretStore, name: &str| block_on(secrets.secret("p", name));
         let check = |name: &str, expected: Option<&str>| {
-            let found = secrets.find(name);
+            let found = find(&secrets, name);
             assert_eq!(found.as_ref().map(Secret::reveal), expected, "{name}");
         };
         check("api-key", Some("from the environment"));
         check("private", Some("of private"));
         let said = logged(|| check("open", None));
-        assert!(said.contains("secrets/open cannot be used: "), "{said}");
+        assert!(said.contains("the secret \"open\" cannot be used: "), "{said}");
+        assert!(said.contains("secrets/open: others can read it"), "{said}");
         assert_eq!(logged(|| check("missing", None)), "");
-        let given = secrets.secret("p", "private").now_or_never().flatten();
-        assert_eq!(given.as_ref().map(Secret::reveal), Some("of private"));
         check("../secrets/private", None);
-        let remedy = secrets.remedy("weather-key").unwrap();
-        let file = folder.path().join("secrets/weather-key");
-        let expected = format!("set the variable WEATHER_KEY, or write it to {}", file.display());
-        assert_eq!(remedy, expected);
-        assert_eq!(secrets.remedy("../x").unwrap(), "set the variable ___X");
+        let remedy = |name: &str| secrets.remedy(name).unwrap();
+        let expected = "run `tenon secret set weather-key`, or set the variable WEATHER_KEY";
+        assert_eq!(remedy("weather-key"), expected);
+        assert_eq!(remedy("../x"), "set the variable ___X");
         assert_eq!(format!("{:?}", Secret::new("x")), "Secret");
+
+        let keychain = Arc::new(FakeKeychain::default());
+        let secrets = secrets.with_keychain(keychain.clone());
+        let stored = secrets.stored().unwrap();
+        stored.write("kept", &Secret::new("of keychain"), Some(Storage::Keychain)).unwrap();
+        let found = find(&secrets, "kept");
+        assert_eq!(found.as_ref().map(Secret::reveal), Some("of keychain"));
+        assert_eq!(find(&secrets, "private").as_ref().map(Secret::reveal), Some("of private"));
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tenon_config::grant::{NETWORK, never_sent};
 use tenon_config::limits::{Limits, MAX_DURATION};
 
+use bytes::Bytes;
 use futures::future::{Either, select};
 use http::header::{HOST, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
@@ -26,6 +27,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
 
 use super::MAX_HEADER_BYTES;
+use super::authorization::ServerAuthorization;
 use super::body::{RequestBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
@@ -67,6 +69,8 @@ pub(crate) struct Network {
     backend: NetworkBackend,
     limits: Limits,
     connections: Arc<Semaphore>,
+    /// To the server of a bridge, if its requests get tokens.
+    authorization: Option<ServerAuthorization>,
 }
 
 /// Why there is no response.
@@ -97,7 +101,7 @@ impl From<Error> for SendError {
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What is asked of whom: what was checked of a request.
-struct Target {
+pub(super) struct Target {
     /// The method of the request, and those that a header asks the server to take it for.
     methods: Vec<Method>,
     url: Url,
@@ -109,7 +113,8 @@ pub(super) fn in_words(method: &Method, url: &Url) -> String {
 }
 
 /// How long a request waits for what: as its sender wants, within what the host allows.
-struct Timeouts {
+#[derive(Clone, Copy)]
+pub(super) struct Timeouts {
     connect: Duration,
     first_byte: Duration,
     between_bytes: Duration,
@@ -137,7 +142,12 @@ impl Network {
         limits: Limits,
     ) -> Self {
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { plugin, grants, backend, limits, connections }
+        Self { plugin, grants, backend, limits, connections, authorization: None }
+    }
+
+    /// The same with the authorization to one server.
+    pub(crate) fn authorized(self, authorization: Option<ServerAuthorization>) -> Self {
+        Self { authorization, ..self }
     }
 
     /// Sends a request. Redirects are not followed: each is another request.
@@ -153,20 +163,34 @@ impl Network {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
             return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         }
-        let request = RequestBody::of(request, &target.url, self.limits.transfer as u64)?;
         let timeouts = Timeouts::new(options, &self.limits);
         let deadline = timeouts.deadline;
-        timeout_at(deadline, self.answer(request, &target, timeouts))
+        let authorization = self.authorization.as_ref();
+        let sending = match authorization.filter(|of| of.covers(url, request.headers())) {
+            Some(authorization) => {
+                Either::Left(authorization.send(self, request, &target, timeouts))
+            }
+            None => Either::Right(self.answer(request, &target, timeouts)),
+        };
+        timeout_at(deadline, sending)
             .await
             .unwrap_or(Err(SendError::Failed(Error::HttpResponseTimeout)))
     }
 
-    async fn answer(
+    /// Reads a whole body, within the limit.
+    pub(super) async fn collect(&self, body: WasiBody) -> Result<Bytes, SendError> {
+        let body = RequestBody::new(body, self.limits.transfer as u64)?;
+        Ok(body.collect().await?.to_bytes())
+    }
+
+    /// Sends a request that was checked.
+    pub(super) async fn answer(
         &self,
-        mut request: Request<RequestBody>,
+        request: Request<WasiBody>,
         target: &Target,
         timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
+        let mut request = RequestBody::of(request, &target.url, self.limits.transfer as u64)?;
         let connecting = self.connect(target, timeouts.connect);
         let (stream, place) = connected_within(timeouts.connect, connecting).await?;
         let (mut sender, connection) = http1::Builder::new()

@@ -10,27 +10,11 @@ pub(super) mod fuzz;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use tenon_config::address::{AddressKind, is_own_name};
 use tenon_config::grant::{Grants, UrlGrant};
 
 use http::Method;
-use url::{Host, Url};
-
-use super::address::{Kind, kind};
-
-/// Endings of names that no registry gives away, as networks of somebody's own have them:
-/// RFC 6761, RFC 6762 with its appendix G, and RFC 8375.
-const OWN_NETWORKS: &[&str] = &[
-    "corp",
-    "example",
-    "home",
-    "home.arpa",
-    "internal",
-    "intranet",
-    "lan",
-    "local",
-    "private",
-    "test",
-];
+use url::Url;
 
 /// What a plugin was granted: what it requested, and what was approved of it where that is not the
 /// same. All must allow a request.
@@ -64,8 +48,8 @@ impl NetworkGrants {
         method: &Method,
         url: &Url,
         address: IpAddr,
-    ) -> Result<(), Kind> {
-        let kind = kind(address);
+    ) -> Result<(), AddressKind> {
+        let kind = AddressKind::of(address);
         let allows = |grant: &UrlGrant, url: &Url| match *method == Method::CONNECT {
             true => grant.allows_tunnel(url),
             false => grant.allows(method, url),
@@ -75,7 +59,7 @@ impl NetworkGrants {
             let names = |grant: &Arc<UrlGrant>| grant.names_host(host) && allows(grant, url);
             self.0.iter().all(|grants| grants.iter().any(names))
         };
-        if kind == Kind::Public
+        if kind == AddressKind::Public
             || is_named(&at(url, address))
             || is_own_name(url, kind) && is_named(url)
         {
@@ -87,7 +71,7 @@ impl NetworkGrants {
 
 /// The grant that would let a request reach an address.
 pub(super) fn wanted(url: &Url, address: IpAddr) -> String {
-    match is_own_name(url, kind(address)) {
+    match is_own_name(url, AddressKind::of(address)) {
         true => everything_at(url),
         false => everything_at(&at(url, address)),
     }
@@ -106,33 +90,22 @@ fn at(url: &Url, address: IpAddr) -> Url {
     url
 }
 
-/// Whether a URL's host is a name for addresses of a kind, of which everybody can tell that it is.
-fn is_own_name(url: &Url, kind: Kind) -> bool {
-    let Some(Host::Domain(name)) = url.host() else { return false };
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let ends_with = |end: &str| name.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
-    if name == "localhost" || ends_with("localhost") {
-        return kind == Kind::Loopback;
-    }
-    let is_own = !name.contains('.') || OWN_NETWORKS.iter().any(|end| ends_with(end));
-    is_own && matches!(kind, Kind::Loopback | Kind::Private | Kind::Shared)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_address_that_is_not_public_is_reached_only_where_it_is_named() {
-        let check = |granted: &[&str], url: &str, address: &str, expected: Result<(), Kind>| {
-            let grants = granted.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap()));
-            let grants = NetworkGrants::new(vec![grants.collect()]);
-            let url = Url::parse(url).unwrap();
-            assert!(grants.allow(&Method::GET, &url), "{url}");
-            let reached = grants.may_reach(&Method::GET, &url, address.parse().unwrap());
-            assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
-        };
-        let private = Err(Kind::Private);
+        let check =
+            |granted: &[&str], url: &str, address: &str, expected: Result<(), AddressKind>| {
+                let grants = granted.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap()));
+                let grants = NetworkGrants::new(vec![grants.collect()]);
+                let url = Url::parse(url).unwrap();
+                assert!(grants.allow(&Method::GET, &url), "{url}");
+                let reached = grants.may_reach(&Method::GET, &url, address.parse().unwrap());
+                assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
+            };
+        let private = Err(AddressKind::Private);
         check(&["https://*/*"], "https://a.com/", "8.8.8.8", Ok(()));
         check(&["https://*/*"], "https://a.com/", "10.0.0.5", private);
         check(&["https://*/*"], "https://10.0.0.5/", "10.0.0.5", private);
@@ -152,25 +125,31 @@ mod tests {
         check(&["http://a.home.arpa/*"], "http://a.home.arpa/", "10.0.0.5", Ok(()));
         check(&["http://a.arpa/*"], "http://a.arpa/", "10.0.0.5", private);
         check(&["http://*.lan/*"], "http://nas.lan/", "192.168.0.9", private);
-        check(&["http://nas.lan/*"], "http://nas.lan/", "169.254.169.254", Err(Kind::LinkLocal));
+        check(
+            &["http://nas.lan/*"],
+            "http://nas.lan/",
+            "169.254.169.254",
+            Err(AddressKind::LinkLocal),
+        );
         check(&["http://localhost/*"], "http://localhost/", "127.0.0.1", Ok(()));
         check(&["http://a.localhost/*"], "http://a.localhost/", "::1", Ok(()));
         check(&["http://localhost/*"], "http://localhost/", "10.0.0.5", private);
-        check(&["http://*/*"], "http://localhost/", "127.0.0.1", Err(Kind::Loopback));
+        check(&["http://*/*"], "http://localhost/", "127.0.0.1", Err(AddressKind::Loopback));
         check(&["http://notlocalhost/*"], "http://notlocalhost/", "127.0.0.1", Ok(()));
     }
 
     #[test]
     fn a_tunnel_reaches_what_is_named_as_a_request_does() {
-        let check = |granted: &[&str], url: &str, address: &str, expected: Result<(), Kind>| {
-            let grants = granted.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap()));
-            let grants = NetworkGrants::new(vec![grants.collect()]);
-            let url = Url::parse(url).unwrap();
-            let reached = grants.may_reach(&Method::CONNECT, &url, address.parse().unwrap());
-            assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
-        };
+        let check =
+            |granted: &[&str], url: &str, address: &str, expected: Result<(), AddressKind>| {
+                let grants = granted.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap()));
+                let grants = NetworkGrants::new(vec![grants.collect()]);
+                let url = Url::parse(url).unwrap();
+                let reached = grants.may_reach(&Method::CONNECT, &url, address.parse().unwrap());
+                assert_eq!(reached, expected, "{granted:?}: {url} at {address}");
+            };
         check(&["https://a.com/x"], "https://a.com/", "8.8.8.8", Ok(()));
-        check(&["https://a.com/x"], "https://a.com/", "10.0.0.5", Err(Kind::Private));
+        check(&["https://a.com/x"], "https://a.com/", "10.0.0.5", Err(AddressKind::Private));
         check(&["https://a.com/x", "https://10.0.0.5/y"], "https://a.com/", "10.0.0.5", Ok(()));
         let grants = |texts: &[&str]| -> Vec<Arc<UrlGrant>> {
             texts.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap())).collect()

@@ -3,7 +3,7 @@
 //!
 //! All three go through [`client`], which checks each request for itself. There are no sockets.
 
-mod address;
+mod authorization;
 mod body;
 mod client;
 mod error;
@@ -28,6 +28,7 @@ use wasmtime_wasi_http::{
     Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
+pub(crate) use authorization::ServerAuthorization;
 pub(crate) use client::Network;
 pub(crate) use get::{GetResponse, get};
 pub(crate) use grants::NetworkGrants;
@@ -65,8 +66,14 @@ impl HostCapability for NetworkCapability {
             _ => preparation.limits.clone(),
         };
         let PluginContext { id, granted, .. } = preparation.context;
-        let backend = granted.host_services.services.network.clone();
-        Some(Arc::new(Network::new(id.clone(), Arc::new(grants), backend, limits)))
+        let services = &granted.host_services;
+        let backend = services.services.network.clone();
+        let network = Network::new(id.clone(), Arc::new(grants), backend, limits);
+        let authorization = preparation.remote.map(|server| {
+            let tokens = services.services.access_tokens.clone();
+            ServerAuthorization::new(server.clone(), tokens, services.secrets.clone())
+        });
+        Some(Arc::new(network.authorized(authorization)))
     }
 
     fn instantiate(network: &Self::Plugin) -> Self::Instance {

@@ -10,7 +10,7 @@ use tenon_config::discover::{PluginKind, Remote};
 use tenon_config::grant::{GrantSet, Grants, NETWORK, UrlGrant};
 use tenon_config::limits::Limits;
 use tenon_config::path_context::PathContext;
-use tenon_config::secret::{Redactor, SecretValues};
+use tenon_config::secret::{KnownSecrets, Redactor, Secret, SecretValues};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,12 +24,15 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
+use super::authorization::ServerAuthorization;
 use super::client::{Network, Refusal, SendError};
 use super::grants::NetworkGrants;
 use super::{HostCapability, MAX_HEADER_BYTES, NetworkCapability, get};
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{PluginContext, Preparation};
-use crate::capability::services::{Connector, NetworkBackend, Resolver, Services, Stream};
+use crate::capability::services::{
+    AccessTokens, Connector, NetworkBackend, Resolver, Services, Stream, TokenRefusal,
+};
 use crate::load::remote_grants;
 use crate::observe::{PluginLog, PluginNotifications};
 use tenon_types as types;
@@ -713,6 +716,7 @@ async fn a_bridge_reaches_its_server_and_nothing_else() {
         news: &PluginNotifications::default(),
         child: None,
         server: None,
+        remote: None,
     });
     let network = network.expect("something of it is granted");
     for elsewhere in
@@ -723,4 +727,132 @@ async fn a_bridge_reaches_its_server_and_nothing_else() {
     assert!(net.connected().is_empty());
     assert_eq!(ask(&network, "http://a.com/x").await.unwrap(), (200, "hi".into()));
     assert_eq!(net.connected(), ["93.184.215.14:80"]);
+}
+
+/// Tokens that a user has of a server, and what was asked of them.
+struct FakeTokens {
+    tokens: Mutex<VecDeque<&'static str>>,
+    refused: Mutex<Vec<(Option<String>, Vec<String>)>>,
+}
+
+#[async_trait]
+impl AccessTokens for FakeTokens {
+    async fn token(&self, server: &str) -> Option<Secret> {
+        assert_eq!(server, "https://a.com/mcp");
+        self.tokens.lock().unwrap().pop_front().map(Secret::new)
+    }
+
+    async fn renewed(&self, _: &str, refusal: &TokenRefusal<'_>) -> Option<Secret> {
+        let token = refusal.token.map(|token| token.reveal().to_string());
+        self.refused.lock().unwrap().push((token, refusal.challenges.to_vec()));
+        self.tokens.lock().unwrap().pop_front().map(Secret::new)
+    }
+}
+
+/// What a server heard of a request to it that the bridge sent, and what came of the request.
+struct AuthorizedRequest {
+    heard: String,
+    status: u16,
+    refused: Vec<(Option<String>, Vec<String>)>,
+}
+
+async fn send_authorized(
+    url: &str,
+    headers: &[(&'static str, &str)],
+    tokens: &[&'static str],
+    answers: &[&str],
+) -> AuthorizedRequest {
+    let tokens = Arc::new(FakeTokens {
+        tokens: Mutex::new(tokens.iter().copied().collect()),
+        refused: Mutex::default(),
+    });
+    let secrets = Arc::<KnownSecrets>::default();
+    let server = "https://a.com/mcp".parse().unwrap();
+    let authorization = ServerAuthorization::new(server, tokens.clone(), secrets.clone());
+    let net = Net::new(&[&["8.8.8.8"]], Server::Refuses);
+    let servers = answers.iter().map(|answer| Server::Says(answer.to_string()));
+    *net.servers.lock().unwrap() = servers.collect();
+    let grants = ["http://*:*/*", "https://*:*/*"];
+    let grants = grants.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap())).collect();
+    let grants = NetworkGrants::new(vec![grants]);
+    let backend = NetworkBackend {
+        resolver: Arc::new(net.clone()),
+        connector: Arc::new(Plain(net.clone())),
+        tls: Arc::default(),
+    };
+    let network = Network::new("p".into(), Arc::new(grants), backend, Limits::default());
+    let network = network.authorized(Some(authorization));
+    let mut request = request("POST", url, "the body");
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    let (status, _) = answer(&network, request, RequestOptions::default()).await.unwrap();
+    let heard = net.heard();
+    // Whatever a server echoes.
+    let sent = heard.contains("hush-token");
+    let masks = secrets.redactor().is_some_and(|redactor| redactor.holds("is hush-token-1"));
+    assert_eq!(masks, sent, "a token that was sent is known to be a secret");
+    let refused = tokens.refused.lock().unwrap().clone();
+    AuthorizedRequest { heard, status, refused }
+}
+
+/// A network whose connections are secure by themselves.
+struct Plain(Net);
+
+#[async_trait]
+impl Connector for Plain {
+    async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
+        self.0.connect(address).await
+    }
+
+    fn is_secure(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_token_goes_to_the_servers_own_origin_and_nowhere_else() {
+    let check = async |url: &str, headers: &[(&'static str, &str)], is_sent: bool| {
+        let sent = send_authorized(url, headers, &["hush-token-1"], &[OK]).await;
+        let has_token = sent.heard.contains("authorization: Bearer hush-token-1\r\n");
+        assert_eq!((sent.status, has_token), (200, is_sent), "{url}: {}", sent.heard);
+        assert!(sent.heard.ends_with("the body"), "{}", sent.heard);
+    };
+    check("https://a.com/mcp", &[], true).await;
+    check("https://a.com:443/other?x", &[], true).await;
+    check("https://a.com:8443/mcp", &[], false).await;
+    check("http://a.com/mcp", &[], false).await;
+    check("http://a.com:443/mcp", &[], false).await;
+    check("https://b.com/mcp", &[], false).await;
+    check("https://sub.a.com/mcp", &[], false).await;
+    check("https://a.com/mcp", &[("authorization", "Basic x")], false).await;
+}
+
+#[tokio::test]
+async fn a_refused_request_is_sent_once_more_with_another_token() {
+    const NO: &str = "HTTP/1.1 401 X\r\nwww-authenticate: Bearer a=b\r\ncontent-length: 0\r\n\r\n";
+    const MORE: &str = "HTTP/1.1 403 X\r\nwww-authenticate: Bearer error=\"insufficient_scope\"\r\ncontent-length: 0\r\n\r\n";
+    const NEVER: &str = "HTTP/1.1 403 X\r\ncontent-length: 0\r\n\r\n";
+    let check = async |tokens: &[&'static str], answers: &[&str], status: u16, sent: &[&str]| {
+        let request = send_authorized("https://a.com/mcp", &[], tokens, answers).await;
+        let lines = request.heard.lines();
+        let got: Vec<_> =
+            lines.filter_map(|line| line.strip_prefix("authorization: Bearer ")).collect();
+        assert_eq!((request.status, &got[..]), (status, sent), "{tokens:?}");
+        assert_eq!(request.heard.matches("the body").count(), answers.len(), "{}", request.heard);
+        request.refused
+    };
+    let (one, two) = ("hush-token-1", "hush-token-2");
+    let refused = check(&[one, two], &[NO, OK], 200, &[one, two]).await;
+    assert_eq!(refused, [(Some(one.to_string()), vec!["Bearer a=b".to_string()])]);
+    check(&[one, two], &[MORE, OK], 200, &[one, two]).await;
+    // Not a third time.
+    let refused = check(&[one, two, "hush-token-3"], &[NO, NO], 401, &[one, two]).await;
+    assert_eq!(refused.len(), 1);
+    check(&[one], &[NO], 401, &[one]).await;
+    check(&[one], &[MORE], 403, &[one]).await;
+    let refused = check(&[one, two], &[NEVER], 403, &[one]).await;
+    assert_eq!(refused, []);
+    let refused = check(&[], &[NO], 401, &[]).await;
+    assert_eq!(refused, [(None, vec!["Bearer a=b".to_string()])]);
 }

@@ -3,6 +3,7 @@
 //!
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
+mod access_tokens;
 mod state;
 mod tls;
 
@@ -23,6 +24,7 @@ pub use crate::call::client::{
     CallClient, CallerClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress,
     Requester,
 };
+pub use access_tokens::{AccessTokens, TokenRefusal};
 pub use state::STATE_FILE;
 pub(crate) use state::StateBackend;
 pub use tenon_config::approval::{
@@ -170,6 +172,7 @@ impl MemorySearch for NoServices {}
 impl ClientFeatures for NoServices {}
 impl Approver for NoServices {}
 impl Pins for NoServices {}
+impl AccessTokens for NoServices {}
 
 /// The services of a host.
 #[derive(Clone)]
@@ -182,6 +185,7 @@ pub(crate) struct Services {
     pub(crate) pins: Arc<dyn Pins>,
     /// If `None`, secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
+    pub(crate) access_tokens: Arc<dyn AccessTokens>,
     /// What plugins keep.
     pub(crate) state: Arc<StateBackend>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -197,6 +201,7 @@ impl Default for Services {
             approver: Arc::new(NoServices),
             pins: Arc::new(NoServices),
             secrets: None,
+            access_tokens: Arc::new(NoServices),
             state: Arc::default(),
             clock: Arc::new(SystemClock),
         }

@@ -1,4 +1,4 @@
-//! A small HTTP client: what installs plugins asks for little, and what it gets it checks.
+//! A small HTTP client: what installs plugins and logs in to servers asks for little, and what it gets it checks.
 //!
 //! It speaks HTTP/1.1, over TLS, or in plain text with this machine. All that it reads is bounded,
 //! and so are redirects and waiting.
@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tenon_config::address::{AddressKind, is_own_name};
 use tenon_config::loopback::is_loopback;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
@@ -49,6 +50,8 @@ pub(crate) struct Web<'a> {
     common: Option<&'a Common>,
     /// Whether plain text is spoken with others, too.
     insecure: bool,
+    /// A URL that a user has named, whose kind of addresses may be connected to beside public ones; without one, all are.
+    near: Option<Url>,
     tls: OnceLock<TlsConnector>,
 }
 
@@ -69,13 +72,13 @@ impl Drop for Answer {
 }
 
 /// A URL as people are told it: without its user and its query, which may be secret.
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let end = &url[Position::BeforeHost..Position::AfterPath];
     format!("{}{end}", &url[..Position::BeforeUsername])
 }
 
 /// Whether a URL has a user or a password in it.
-pub(super) fn has_user(url: &Url) -> bool {
+pub(crate) fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
@@ -85,12 +88,31 @@ fn failed(url: &Url, problem: impl ToString) -> FetchError {
 
 impl<'a> Web<'a> {
     pub(crate) fn new(common: &'a Common, insecure: bool) -> Self {
-        Self { common: Some(common), insecure, tls: OnceLock::new() }
+        Self { common: Some(common), insecure, near: None, tls: OnceLock::new() }
     }
 
     /// A client that shows nothing.
     pub(crate) fn silent() -> Self {
-        Self { common: None, insecure: false, tls: OnceLock::new() }
+        Self { common: None, insecure: false, near: None, tls: OnceLock::new() }
+    }
+
+    /// A client that shows nothing, for URLs which a server may choose. It reaches public addresses, and those of the
+    /// kind that the server's own URL names: a server on the Internet sends nobody into a private network.
+    pub(crate) fn near(server: &Url) -> Self {
+        Self { near: Some(server.clone()), ..Self::silent() }
+    }
+
+    /// Whether an address may be connected to.
+    fn may_reach(&self, address: IpAddr) -> Result<(), AddressKind> {
+        let kind = AddressKind::of(address);
+        let names = |server: &Url| match server.host() {
+            Some(Host::Ipv4(own)) => AddressKind::of(own.into()) == kind,
+            Some(Host::Ipv6(own)) => AddressKind::of(own.into()) == kind,
+            Some(Host::Domain(_)) => is_own_name(server, kind),
+            None => false,
+        };
+        let allows = kind == AddressKind::Public || self.near.as_ref().is_none_or(names);
+        if allows { Ok(()) } else { Err(kind) }
     }
 
     /// The scheme in which a registry is spoken with.
@@ -208,6 +230,13 @@ impl<'a> Web<'a> {
         let is_plain = url.scheme() != "https";
         let mut last = failed(url, "its host has no address");
         for address in addresses {
+            if let Err(kind) = self.may_reach(address.ip()) {
+                last = failed(
+                    url,
+                    format!("its address {} is {kind}, and no server may lead there", address.ip()),
+                );
+                continue;
+            }
             // The name of this machine has to lead to it.
             if is_plain && !self.insecure && !address.ip().is_loopback() {
                 last = FetchError::Plain(shown(url));
@@ -317,3 +346,30 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_leads_to_public_addresses_and_to_those_of_its_own_kind() {
+        let check = |server: &str, address: &str, expected: Result<(), AddressKind>| {
+            let web = Web::near(&Url::parse(server).unwrap());
+            assert_eq!(web.may_reach(address.parse().unwrap()), expected, "{server}: {address}");
+        };
+        let (loopback, private) = (Err(AddressKind::Loopback), Err(AddressKind::Private));
+        check("https://mcp.example.com/", "8.8.8.8", Ok(()));
+        check("https://mcp.example.com/", "127.0.0.1", loopback);
+        check("https://mcp.example.com/", "10.0.0.5", private);
+        check("https://mcp.example.com/", "169.254.169.254", Err(AddressKind::LinkLocal));
+        check("https://8.8.4.4/", "::1", loopback);
+        check("http://127.0.0.1:8080/", "8.8.8.8", Ok(()));
+        check("http://127.0.0.1:8080/", "127.0.0.2", Ok(()));
+        check("http://localhost:8080/", "::1", Ok(()));
+        check("http://localhost:8080/", "10.0.0.5", private);
+        check("https://10.0.0.1/", "192.168.0.1", Ok(()));
+        check("https://mcp.lan/", "10.0.0.5", Ok(()));
+        check("https://mcp.lan/", "169.254.169.254", Err(AddressKind::LinkLocal));
+        assert_eq!(Web::silent().may_reach([10, 0, 0, 5].into()), Ok(()));
+    }
+}
