@@ -451,7 +451,7 @@ fn what_is_imported_requested_and_granted_is_compared() {
       environment: granted
         granted   LANG
         requested TZ
-    limits: memory_mib 256, table_elements 100000, instances 64, cpu 10s, wall 30s, transfer_mib 64, download_mib 64, output_kib 1024, host_calls 1000000, log_rate 100, state_mib 10, sessions 100, session_idle 30m, server_idle 1day
+    limits: memory_mib 256, table_elements 100000, instances 64, cpu 10s, wall 30s, transfer_mib 64, download_mib 64, output_kib 1024, host_calls 1000000, log_rate 100, state_mib 10, sessions 100, session_idle 30m, server_idle 1day, server_memory_mib 4096
     "#);
     let by_file = project.tenon(&["--json", "inspect", "own/e/escape.wasm"]);
     assert_eq!(parsed(&by_file)["capabilities"][1]["verdict"], "not-used");

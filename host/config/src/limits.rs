@@ -53,6 +53,8 @@ pub struct Limits {
     /// How long an MCP server that the host starts runs without a call or a subscription. The next call
     /// starts it again.
     pub server_idle: Duration,
+    /// How much memory of its own each process of a confined MCP server may have, in bytes.
+    pub server_memory: usize,
 }
 
 impl Default for Limits {
@@ -73,6 +75,7 @@ impl Default for Limits {
             sessions: 100,
             session_idle: Duration::from_secs(30 * 60),
             server_idle: Duration::from_secs(24 * 60 * 60),
+            server_memory: 4 << 30,
         }
     }
 }
@@ -96,6 +99,7 @@ impl Limits {
             sessions: 10_000,
             session_idle: Duration::from_secs(24 * 60 * 60),
             server_idle: Duration::from_secs(24 * 60 * 60),
+            server_memory: 64 << 30,
         }
     }
 
@@ -117,6 +121,7 @@ impl Limits {
             sessions: self.sessions.min(most.sessions),
             session_idle: self.session_idle.min(most.session_idle),
             server_idle: self.server_idle.min(most.server_idle),
+            server_memory: self.server_memory.min(most.server_memory),
         }
     }
 
@@ -145,6 +150,7 @@ impl Limits {
             ("sessions", json!(self.sessions)),
             ("session_idle", time(self.session_idle)),
             ("server_idle", time(self.server_idle)),
+            ("server_memory_mib", mib(self.server_memory)),
         ]
     }
 
@@ -254,6 +260,7 @@ pub struct LimitsTable {
     session_idle: Option<Duration>,
     #[serde(default, deserialize_with = "some_time")]
     server_idle: Option<Duration>,
+    server_memory_mib: Option<NonZeroU32>,
 }
 
 impl LimitsTable {
@@ -276,6 +283,7 @@ impl LimitsTable {
             sessions: self.sessions.map_or(others.sessions, count),
             session_idle: self.session_idle.unwrap_or(others.session_idle),
             server_idle: self.server_idle.unwrap_or(others.server_idle),
+            server_memory: self.server_memory_mib.map_or(others.server_memory, bytes),
             ..others.clone()
         }
     }
@@ -299,7 +307,7 @@ mod tests {
             limits.to_string(),
             "memory_mib 64, table_elements 100000, instances 64, cpu 10s, wall 1s 500ms, \
              transfer_mib 64, download_mib 64, output_kib 3, host_calls 1000000, log_rate 100, \
-             state_mib 10, sessions 100, session_idle 30m, server_idle 1day"
+             state_mib 10, sessions 100, session_idle 30m, server_idle 1day, server_memory_mib 4096"
         );
         // Each can be read again.
         let table: toml::Table = limits
@@ -318,7 +326,8 @@ mod tests {
             most.to_string(),
             "memory_mib 4096, table_elements 1000000, instances 256, cpu 1m, wall 10m, \
              transfer_mib 256, download_mib 1024, output_kib 65536, host_calls 100000000, \
-             log_rate 1000, state_mib 1024, sessions 10000, session_idle 1day, server_idle 1day"
+             log_rate 1000, state_mib 1024, sessions 10000, session_idle 1day, server_idle 1day, \
+             server_memory_mib 65536"
         );
         assert_eq!((usual.handles, most.handles), (10_000, 100_000));
         assert_eq!(usual.clone().at_most(&most), usual);

@@ -343,6 +343,9 @@ fn trials() -> Vec<KeyRuleCase> {
         simple("limits.server_idle", &["\"50m\"", "\"3m\""], Own, |w, of| {
             -millis(w.limits(of).server_idle)
         }),
+        simple("limits.server_memory_mib", &["9000", "2"], Own, |w, of| {
+            -(w.limits(of).server_memory as i64)
+        }),
         simple("limits.state_mib", &["90", "2"], Own, |w, of| -(w.limits(of).state as i64)),
         simple("limits.host_calls", &["9000", "2"], Own, |w, of| -(w.limits(of).host_calls as i64)),
         simple("limits.log_rate", &["900", "2"], Own, |w, of| -i64::from(w.limits(of).log_rate)),

@@ -106,6 +106,7 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("limits.sessions", OwnPluginsStricter, "the smaller"),
     row("limits.session_idle", OwnPluginsStricter, "the smaller"),
     row("limits.server_idle", OwnPluginsStricter, "the smaller"),
+    row("limits.server_memory_mib", OwnPluginsStricter, "the smaller"),
     row("limits.state_mib", OwnPluginsStricter, "the smaller"),
     row("limits.host_calls", OwnPluginsStricter, "the smaller"),
     row("limits.log_rate", OwnPluginsStricter, "the smaller"),
