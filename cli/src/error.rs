@@ -370,9 +370,9 @@ impl Error {
 
 fn code_of_login(error: &LoginError) -> Exit {
     match error {
-        LoginError::NotAsked(_) => Exit::Input,
-        LoginError::Denied(_) | LoginError::TimedOut(_) => Exit::Refused,
-        LoginError::Server(_) | LoginError::Protocol(_) => Exit::Failed,
+        LoginError::NotAsked => Exit::Input,
+        LoginError::Page | LoginError::Denied(_) | LoginError::TimedOut(_) => Exit::Refused,
+        LoginError::NotServed(_) | LoginError::Server(_) | LoginError::Protocol(_) => Exit::Failed,
         LoginError::Port(_)
         | LoginError::Store(_)
         | LoginError::NoFolder

@@ -34,6 +34,7 @@ mod pins;
 mod plugin_code;
 mod progress;
 mod project_folder;
+mod recording;
 mod source_problem;
 mod source_tree;
 mod stdio;
@@ -133,6 +134,7 @@ enum Verb {
     State(commands::state::Args),
     Inspect(commands::inspect::Args),
     Doctor(commands::doctor::Args),
+    Confine(commands::confine::Args),
     Serve(commands::serve::Args),
     Token(commands::token::Args),
     Secret(commands::secret::Args),
@@ -178,6 +180,7 @@ impl Verb {
             | Self::Resources(_)
             | Self::Prompts(_)
             | Self::Doctor(_)
+            | Self::Confine(_)
             | Self::Serve(_)
             | Self::Watch(_)
             | Self::Dev(_) => true,
@@ -256,6 +259,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::State(args) => commands::state::run(common, args).await,
         Verb::Inspect(args) => commands::inspect::run(common, args),
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
+        Verb::Confine(args) => commands::confine::run(common, args).await,
         Verb::Serve(args) => commands::serve::run(common, args).await,
         Verb::Token(args) => commands::token::run(common, args),
         Verb::Secret(args) => commands::secret::run(common, args),

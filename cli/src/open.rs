@@ -23,7 +23,7 @@ use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
 use tenon_host::{
     CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
-    PluginState,
+    PluginState, ServerRecorder,
 };
 use tenon_serve::EveryClient;
 use tokio::sync::oneshot;
@@ -89,6 +89,8 @@ pub(crate) struct FoundPlugins {
     is_served: bool,
     /// The folder of the plugins that the user of this command writes, if it is for them.
     authored: Option<PathBuf>,
+    /// What records a server, by its id.
+    recorder: Option<(String, ServerRecorder)>,
 }
 
 /// Checks that the configurations can be read.
@@ -137,7 +139,7 @@ fn found_in(common: &Common, mut sources: Sources) -> Result<FoundPlugins, Error
     let settings = sources.configs.first().map(|config| config.client.clone());
     let client = Client::new(common, settings.unwrap_or_default())?;
     let shows_progress = progress::is_seen(common);
-    let (starts_servers, is_served, authored) = (false, false, None);
+    let (starts_servers, is_served, authored, recorder) = (false, false, None, None);
     Ok(FoundPlugins {
         discovery,
         sources,
@@ -146,6 +148,7 @@ fn found_in(common: &Common, mut sources: Sources) -> Result<FoundPlugins, Error
         shows_progress,
         is_served,
         authored,
+        recorder,
     })
 }
 
@@ -164,6 +167,11 @@ impl FoundPlugins {
     /// The same, starting every server.
     pub(crate) fn starting_servers(self) -> Self {
         Self { starts_servers: true, ..self }
+    }
+
+    /// The same, recording a server.
+    pub(crate) fn recording(self, server: String, recorder: ServerRecorder) -> Self {
+        Self { recorder: Some((server, recorder)), ..self }
     }
 
     /// The same for who writes the plugins of a folder: these get what they request.
@@ -285,6 +293,10 @@ impl FoundPlugins {
         };
         let builder = match server_launcher() {
             Some(launcher) => builder.server_launcher(launcher),
+            None => builder,
+        };
+        let builder = match self.recorder {
+            Some((server, recorder)) => builder.record_server(server, recorder),
             None => builder,
         };
         let builder = match self.is_served {
@@ -727,7 +739,7 @@ pub(crate) fn caller(timeout: Option<Duration>) -> Caller {
 }
 
 /// Says why a plugin that something is asked of is not there.
-fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
+pub(crate) fn require(platform: &Platform, ids: &[&str]) -> Result<(), Error> {
     let reports = platform.plugins();
     let is_ready = |id: &str| {
         reports.iter().any(|report| report.plugin == id && report.state == PluginState::Ready)

@@ -52,7 +52,9 @@ pub use call::{
     Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
     HookReport, OuterCalls, Usage,
 };
-pub use capability::server::{ConfinementState, ServerReport, StartQueueProgress};
+pub use capability::server::{
+    ConfinementState, ServerAttempts, ServerRecorder, ServerReport, StartQueueProgress,
+};
 pub use capability::services;
 pub use invoke::stored_results::URI as RESULT_URI;
 pub use invoke::{Model, ReadLimit};

@@ -529,9 +529,12 @@ async fn confined(rows: &mut Vec<Row>) {
     const CONFINED: &str = ", capabilities = {}";
     let times = versus(40, 1, async || start(CONFINED).await, async || start("").await).await;
     rows.push(Row::new("a server starts and ends, confined", times, "unconfined"));
+    // As for any bridged call.
+    let one = OneCore::new();
+    let on = if one.is_some() { ", on one core" } else { "" };
     let (ours, bare) = (platform(CONFINED).await, platform("").await);
     let times = versus(100, 100, async || echo(&ours).await, async || echo(&bare).await).await;
-    rows.push(Row::new("bridged call, server confined", times, "unconfined"));
+    rows.push(Row::new(format!("bridged call, server confined{on}"), times, "unconfined"));
     ours.shutdown().await;
     bare.shutdown().await;
 }

@@ -287,3 +287,121 @@ fn commands_say_what_is_confined() {
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert!(said.contains("npm_config_cache") && !said.contains("http_proxy"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_of_a_server_has_so_much_memory_and_no_more() {
+    let check = async |limit: &str, expected: bool| {
+        let configuration = format!(
+            "{limit}plugins.mcp = [{{ name = \"server\", command = {REACHING_SERVER:?}, capabilities = {{}} }}]"
+        );
+        let platform = platform(Project::new(&configuration), |builder| builder).await;
+        // A program of its own: the server stays.
+        let words = ["/bin/sh", "-c", "head -c 300000000 /dev/zero | tail | wc -c"];
+        let said = call(&platform, "server__run", json!({ "words": words })).await;
+        assert_eq!(
+            said.as_deref().map(str::trim) == Ok("300000000"),
+            expected,
+            "{limit}: {said:?}"
+        );
+    };
+    check("", true).await;
+    check("limits.server_memory_mib = 200\n", false).await;
+}
+
+/// What a command says of a server, as JSON, and its exit code.
+fn recorded(project: &Project, arguments: &[&str]) -> (Value, Option<i32>) {
+    let output = project.tenon(&[&["--json"], arguments].concat());
+    let said = stderr(&output);
+    let printed = serde_json::from_slice(&output.stdout);
+    (printed.unwrap_or_else(|error| panic!("{error}: {said}")), output.status.code())
+}
+
+#[test]
+fn what_a_server_needs_is_learned_and_traced_and_enough() {
+    let configure = |project: &Project, capabilities: &str| {
+        let entry = format!("{{ name = \"s\", command = {REACHING_SERVER:?}{capabilities} }}");
+        project.write("tenon.toml", format!("plugins.mcp = [{entry}]"));
+    };
+    let project = Project::new("");
+    for (name, text) in [("notes/a.md", "a"), ("notes/sub/b.md", "b"), ("other/c.md", "c")] {
+        project.write(name, text);
+    }
+    let path = |name: &str| project.path(name).canonicalize().unwrap().display().to_string();
+    let notes = path("notes");
+    let calls = [
+        format!("read_file path={notes}/a.md"),
+        format!("read_file {{\"path\": \"{notes}/sub/b.md\"}}"),
+        format!(
+            "s__write_file {}",
+            json!({ "path": format!("{}/c.md", path("other")), "text": "x y" })
+        ),
+        "fetch url=http://127.0.0.1:1/".to_string(),
+        "connect address=127.0.0.1:1".to_string(),
+    ];
+    let calls: Vec<&str> = calls.iter().flat_map(|call| ["--call", call]).collect();
+    // The project is the home folder, and `other` has the same name there.
+    let expected = json!({
+        "filesystem": ["read:~/notes/**", "write:~/other/**"],
+        "network": ["http://127.0.0.1:1/*"],
+    });
+    let capabilities = |shown: &Value| shown["capabilities"].clone();
+    let missing = |shown: &Value| shown["missing"].clone();
+
+    configure(&project, "");
+    std::fs::write(project.path("other/c.md"), "c").unwrap();
+    let (learned, code) = recorded(&project, &[&["confine", "s", "--learn"][..], &calls].concat());
+    assert_eq!(capabilities(&learned), expected, "{learned}");
+    assert_eq!(learned["connections"], json!(["127.0.0.1:1"]));
+    // Nobody listens there.
+    assert_eq!(code, Some(1));
+    assert_eq!(std::fs::read_to_string(project.path("other/c.md")).unwrap(), "x y");
+
+    configure(&project, ", capabilities = {}");
+    std::fs::write(project.path("other/c.md"), "c").unwrap();
+    let (traced, code) = recorded(&project, &[&["doctor", "s", "--trace"][..], &calls].concat());
+    assert_eq!(capabilities(&traced), expected, "{traced}");
+    assert_eq!((code, &traced["state"]), (Some(1), &json!("ready")));
+    assert_eq!(std::fs::read_to_string(project.path("other/c.md")).unwrap(), "c");
+
+    let toml = toml_of(&expected);
+    configure(&project, &format!(", capabilities = {toml}"));
+    let approved = project.tenon(&["approve", "s", "--yes"]);
+    assert!(approved.status.success(), "{}", stderr(&approved));
+    let (traced, code) =
+        recorded(&project, &[&["doctor", "s", "--trace"][..], &calls[..6]].concat());
+    assert_eq!((code, missing(&traced)), (Some(0), json!({})), "{traced}");
+    assert_eq!(capabilities(&traced), expected);
+    assert_eq!(std::fs::read_to_string(project.path("other/c.md")).unwrap(), "x y");
+}
+
+/// A table of lists of texts, as it stands in TOML.
+fn toml_of(table: &Value) -> String {
+    let rows = table.as_object().unwrap().iter().map(|(name, values)| format!("{name} = {values}"));
+    format!("{{ {} }}", rows.collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn only_servers_of_this_machine_are_recorded_and_only_confined_ones_traced() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [
+            {{ name = \"s\", command = {REACHING_SERVER:?} }},
+            {{ name = \"elsewhere\", url = \"http://127.0.0.1:1/\" }},
+        ]"
+    ));
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let output = project.tenon(arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    };
+    check(&["doctor", "s", "--trace"], 2, "`tenon confine s --learn` proposes capabilities");
+    check(&["doctor", "--trace"], 2, "required arguments were not provided");
+    check(&["confine", "elsewhere", "--learn"], 2, "no MCP server that runs on this machine");
+    check(&["confine", "none", "--learn"], 2, "there is no plugin \"none\"");
+    check(&["confine", "s"], 2, "--learn");
+    // Whose policy wants every server confined, has none run with all files.
+    let text = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let entry = text.replace("reaching-server\" }", "reaching-server\", capabilities = {} }");
+    project.write("tenon.toml", format!("policy.confine = \"required\"\n{entry}"));
+    check(&["confine", "s", "--learn"], 3, "the policy requires confinement");
+}

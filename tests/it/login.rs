@@ -48,6 +48,8 @@ struct State {
     is_over: bool,
     /// Logins are refused.
     denies: bool,
+    /// The page that is named for logins, where it is another.
+    page: Option<&'static str>,
 }
 
 /// A server that gives tokens and takes them.
@@ -144,7 +146,7 @@ impl State {
             }
             ("GET", "/.well-known/oauth-authorization-server") => json(json!({
                 "issuer": base,
-                "authorization_endpoint": format!("{base}/authorize"),
+                "authorization_endpoint": self.page.map_or_else(|| format!("{base}/authorize"), str::to_string),
                 "token_endpoint": format!("{base}/token"),
                 "registration_endpoint": format!("{base}/register"),
                 "response_types_supported": ["code"],
@@ -338,9 +340,15 @@ fn a_login_is_for_all_calls_until_it_is_forgotten() {
     assert_eq!(is_found(&server.token()), [""; 0].map(std::path::PathBuf::from));
     let (_, said) = call(&project, "x");
     assert!(said.contains("run `tenon login s`"), "{said}");
-    let again = tenon(&project, &["logout", "s"]);
+    log_in(&project, &[]);
+    project.write("tenon.toml", "");
+    assert_eq!(
+        stdout(&tenon(&project, &["logout", &server.url()])),
+        format!("logged out of {}\n", server.url())
+    );
+    let again = tenon(&project, &["logout", &server.url()]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(stderr(&again).contains("there is no login to \"s\""), "{}", stderr(&again));
+    assert!(stderr(&again).contains("there is no login to"), "{}", stderr(&again));
 }
 
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
@@ -410,6 +418,25 @@ fn a_login_that_is_refused_leaves_the_one_before() {
     assert_eq!(output.status.code(), Some(3));
     assert!(said.contains("the authorization server refuses: access_denied"), "{said}");
     assert_eq!(call(&project, "x").0, "x\n");
+}
+
+#[test]
+fn no_browser_opens_what_is_no_page() {
+    for page in ["file:///etc/passwd", "javascript:alert(1)", "http://10.0.0.1/authorize"] {
+        let server = Guarded::start();
+        server.set(|state| state.page = Some(page));
+        let project = project(&server);
+        let mut command = command(&project, &["login", "s"]);
+        // Whatever it opens, it would be seen.
+        let opened = project.path("opened");
+        project.write("browser", format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display()));
+        let output =
+            command.env("BROWSER", project.path("browser")).output().expect("tenon starts");
+        assert_eq!(output.status.code(), Some(3), "{page}: {}", stderr(&output));
+        let problem = "names a page that is neither https nor of this machine";
+        assert!(stderr(&output).contains(problem), "{page}: {}", stderr(&output));
+        assert!(!opened.exists(), "{page}");
+    }
 }
 
 #[test]

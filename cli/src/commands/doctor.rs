@@ -10,12 +10,14 @@ use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
     BreakerState, ConfinementState, Diagnostic, Limits, Platform, PluginKind, PluginReport,
-    PluginState, Registry, ServerReport,
+    PluginState, Registry, ServerRecorder, ServerReport,
 };
 
+use super::confine::{granted, local_server};
 use crate::error::{Error, Exit};
 use crate::hint::as_typed;
 use crate::listing::{Listed, Listing};
+use crate::recording::{RecordedCalls, RecordingReport, failed};
 use crate::{Common, open, output};
 
 /// Start all plugins and report their state
@@ -23,6 +25,7 @@ use crate::{Common, open, output};
 #[command(after_help = "Examples:
   tenon doctor
   tenon doctor files
+  tenon doctor files --trace --call 'read_text_file path=notes.md'
   tenon --json doctor | jq '.[] | select(.state != \"ready\")'")]
 pub(crate) struct Args {
     /// Start and show only these, in full
@@ -31,11 +34,20 @@ pub(crate) struct Args {
     /// Show every plugin in full
     #[arg(long, short)]
     verbose: bool,
+    /// Record what one confined server is refused, and show the capabilities that would allow it
+    #[arg(long, requires = "plugins")]
+    trace: bool,
+    /// Call this tool meanwhile, with arguments as `tenon call` takes them: JSON, or KEY=VALUE without blanks; can be repeated
+    #[arg(long, value_name = "TOOL [ARGUMENTS]", requires = "trace")]
+    call: Vec<String>,
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let Args { plugins, verbose } = args;
+    let Args { plugins, verbose, trace, call } = args;
     let found = open::found(common)?.starting_servers();
+    if trace {
+        return trace_server(common, found, &plugins, RecordedCalls::parse(&call)?).await;
+    }
     let discovery = &found.discovery;
     let known = discovery.ids();
     if let Some(unknown) = plugins.iter().find(|id| !known.contains(id.as_str())) {
@@ -82,6 +94,59 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             (false, false) => checked.brief()?,
         }
         Ok(checked.code())
+    })
+    .await
+}
+
+/// Starts a server, has it list what it offers, and shows what it was refused.
+async fn trace_server(
+    common: &Common,
+    found: open::FoundPlugins,
+    plugins: &[String],
+    calls: RecordedCalls,
+) -> Result<ExitCode, Error> {
+    let [server] = plugins else {
+        return Err(Error::Input("`--trace` is for one server".into()));
+    };
+    let file = local_server(&found, server)?.named_in().to_path_buf();
+    let recorder = ServerRecorder::of_refusals().map_err(failed)?;
+    let found = found.recording(server.clone(), recorder.clone());
+    let platform = found.build(|candidate: &Candidate| candidate.id() == server);
+    open::with(common, platform, async |platform| {
+        listings(platform, |id| id == server).await;
+        let reports = platform.plugins();
+        let report = reports.iter().find(|report| report.plugin == *server);
+        let confinement = platform.server(server).and_then(|server| server.confinement);
+        let is_confined = confinement.is_some_and(|of| of.is_confined);
+        let failure = report.filter(|report| report.state.is_failure());
+        if failure.is_some_and(|of| matches!(of.state, PluginState::Refused | PluginState::Denied)) {
+            open::require(platform, &[server])?;
+        }
+        if failure.is_none() && !is_confined {
+            return Err(Error::Input(format!(
+                "\"{server}\" is not confined, as it has no `capabilities` or the policy turns that off: nothing is \
+                 refused to it. `tenon confine {server} --learn` proposes capabilities"
+            )));
+        }
+        let called = match failure {
+            Some(_) => Exit::Failed,
+            None => calls.make(platform, server).await,
+        };
+        let recorded = RecordingReport::of(&recorder, &granted(platform, server))?;
+        if common.json {
+            let mut shown = recorded.to_json();
+            shown["server"] = json!(server);
+            shown["state"] = json!(report.map(|report| report.state));
+            output::json(&shown)?;
+        } else {
+            if let Some(report) = failure {
+                let detail = report.detail.as_deref().unwrap_or_default();
+                let problem = detail.lines().next().unwrap_or_default();
+                output::line(format!("{server} failed: {}", one_line(problem)))?;
+            }
+            recorded.print(server, "was refused", &file)?;
+        }
+        Ok(called.into())
     })
     .await
 }

@@ -54,7 +54,8 @@ pub(crate) struct Args {
 const BROWSER: &str = "BROWSER";
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let (url, store) = remote(common, &args.server)?;
+    let url = server_url(common, &args.server, true)?;
+    let store = login_store(&args.server)?;
     let failed = |error| Error::Login { server: args.server.clone(), error };
     let client_secret = match &args.client_secret {
         Some(name) => {
@@ -108,8 +109,14 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The URL of a server elsewhere that somebody named, and the logins that there are.
-pub(super) fn remote(common: &Common, server: &str) -> Result<(Url, LoginStore), Error> {
+/// The logins that there are.
+pub(super) fn login_store(server: &str) -> Result<LoginStore, Error> {
+    let no_folder = || Error::Login { server: server.into(), error: LoginError::NoFolder };
+    LoginStore::new(&HostEnvironment::of_process()).ok_or_else(no_folder)
+}
+
+/// The URL of a server elsewhere that somebody named. With `to_use` it must be one that uses a login.
+pub(super) fn server_url(common: &Common, server: &str, to_use: bool) -> Result<Url, Error> {
     let found = open::found(common)?;
     let candidate = found.discovery.candidates.iter().find(|candidate| candidate.id() == server);
     let candidate = candidate.ok_or_else(|| found.unknown(server))?;
@@ -119,14 +126,12 @@ pub(super) fn remote(common: &Common, server: &str) -> Result<(Url, LoginStore),
     let ServerLocation::Remote(Remote { url, headers, .. }) = &found.place else {
         return Err(here());
     };
-    if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+    if to_use && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
         return Err(Error::Input(format!(
             "the entry of \"{server}\" has `Authorization` under `headers`, which is used instead of a login"
         )));
     }
-    let no_folder = || Error::Login { server: server.into(), error: LoginError::NoFolder };
-    let store = LoginStore::new(&HostEnvironment::of_process()).ok_or_else(no_folder)?;
-    Ok((url.clone(), store))
+    Ok(url.clone())
 }
 
 /// Opens a page. Gives whether there is anything to open it with.

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod confine;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod eval;

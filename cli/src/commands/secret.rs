@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tenon_config::diagnostic::chain;
 use tenon_config::secret::{
-    LocalSecretStore, PrivateValues, Secret, Storage, ValueError, is_value_name, secret_variable,
+    LocalSecretStore, MIN_SECRET_LENGTH, PrivateValues, Secret, Storage, ValueError, is_value_name,
+    secret_variable,
 };
 use tenon_host::HostEnvironment;
 
@@ -120,6 +121,11 @@ fn set(
         true => output::json(&json!({ "name": name, "storage": shown }))?,
         false => output::line(format!("stored {name} ({shown})"))?,
     }
+    if value.reveal().len() < MIN_SECRET_LENGTH {
+        output::note(&format!(
+            "values of fewer than {MIN_SECRET_LENGTH} characters are not masked in what plugins say"
+        ));
+    }
     if store.variable(name).is_some() {
         output::note(&format!("the variable {} is set, and comes first", secret_variable(name)));
     }
@@ -133,7 +139,13 @@ fn value(name: &str) -> Result<Secret, Error> {
         true => rpassword::prompt_password(format!("value of {name}: ")).map_err(unread)?,
         false => {
             let mut value = String::new();
-            io::stdin().take(MAX_SECRET_BYTES + 1).read_to_string(&mut value).map_err(unread)?;
+            let read = io::stdin().take(MAX_SECRET_BYTES + 1).read_to_string(&mut value);
+            read.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => {
+                    Error::Input(format!("the value of {name:?} is no text"))
+                }
+                _ => unread(error),
+            })?;
             value
         }
     };

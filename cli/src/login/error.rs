@@ -10,13 +10,21 @@ use crate::fetch_error::FetchError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginError {
     /// The server answers whoever asks, and says nothing of a login.
-    #[error("the server asks for no login (it responded with HTTP {0})")]
-    NotAsked(u16),
+    #[error("the server asks for no login")]
+    NotAsked,
+    /// It answers as no MCP server does.
+    #[error(
+        "the server asks for no login and responded with HTTP {0}; check its `url`: it must be an MCP server that answers there"
+    )]
+    NotServed(u16),
     #[error("the server cannot be asked")]
     Server(#[source] FetchError),
     /// The server or its authorization server do not do their part of the protocol.
     #[error("the login fails: {0}")]
     Protocol(Box<AuthError>),
+    /// Its page is none that a browser should open.
+    #[error("the authorization server names a page that is neither https nor of this machine")]
+    Page,
     /// The user said no, or the authorization server did.
     #[error("the authorization server refuses: {0}")]
     Denied(String),

@@ -10,6 +10,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::loopback::is_loopback;
 use tenon_config::secret::Secret;
 use tokio::time::timeout;
 use url::Url;
@@ -54,7 +55,11 @@ pub(crate) async fn log_in(
     if let (AuthorizationMetadataSource::LegacyEndpointFallback, Some(status)) =
         (resolved.source, challenge.unasked)
     {
-        return Err(LoginError::NotAsked(status));
+        return Err(match status {
+            // Servers of the newer era refuse what is of the older one.
+            200..=299 | 400 => LoginError::NotAsked,
+            status => LoginError::NotServed(status),
+        });
     }
     let metadata = resolved.metadata;
     manager.set_metadata(metadata.clone());
@@ -66,6 +71,10 @@ pub(crate) async fn log_in(
         client(&mut manager, &metadata, options, former.as_ref(), &scopes).await?;
     let scopes_shown: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let page = manager.get_authorization_url(&scopes_shown).await?;
+    let is_safe = |url: &Url| url.scheme() == "https" || url.scheme() == "http" && is_loopback(url);
+    if !Url::parse(&page).is_ok_and(|url| is_safe(&url)) {
+        return Err(LoginError::Page);
+    }
     let (state, resource) = (parameter(&page, "state"), parameter(&page, "resource"));
     show(&page);
     let answer = timeout(LOGIN_TIMEOUT, listener.answer(&state)).await;

@@ -5,6 +5,8 @@ use oauth2::{AsyncHttpClient, HttpRequest, HttpResponse};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde_json::{Value, json};
 use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::fetch_error::FetchError;
@@ -12,6 +14,9 @@ use crate::web::Web;
 
 /// The longest response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
+
+/// How long a response may take, from the connection to its end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What sends them. No redirect is followed: `rmcp` follows those of metadata itself, within one origin.
 pub(super) struct LoginHttp(Web<'static>);
@@ -22,7 +27,14 @@ impl LoginHttp {
         Self(Web::near(server))
     }
 
+    /// Sends a request, and reads the whole response.
     pub(super) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, FetchError> {
+        let url = request.uri().to_string();
+        let late = |_| FetchError::Failed { url, problem: "no whole answer in time".into() };
+        timeout(RESPONSE_TIMEOUT, self.exchange(request)).await.map_err(late)?
+    }
+
+    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, FetchError> {
         let (parts, body) = request.into_parts();
         let failed = |problem: String| FetchError::Failed { url: parts.uri.to_string(), problem };
         let url = Url::parse(&parts.uri.to_string()).map_err(|error| failed(error.to_string()))?;

@@ -62,7 +62,7 @@ pub const MASK: &str = "[redacted]";
 const MAX_NESTED_ESCAPES: usize = 3;
 
 /// The shortest secret that is looked for, in bytes: a shorter one would be found everywhere.
-const MIN_SECRET_LENGTH: usize = 6;
+pub const MIN_SECRET_LENGTH: usize = 6;
 
 /// The value of a secret. It is shown to nobody but who asks for it by [`Secret::reveal`].
 #[derive(Clone, PartialEq, Eq)]

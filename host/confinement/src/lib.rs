@@ -19,7 +19,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 pub use program::{
-    ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
+    Attempt, ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
+    Recording,
 };
 
 /// The exit code of a launcher that could not start the program. Standard error says why.
@@ -30,7 +31,7 @@ const ARGUMENT: &str = "launch-confined";
 
 /// The form of what a launcher is told. It changes with [`ConfinedProgram`]: host and launcher may be two executables, of
 /// which one was replaced.
-const FORM: &str = "1";
+const FORM: &str = "2";
 
 /// The arguments with which an executable is started that calls [`run_launcher`].
 pub fn launcher_arguments() -> [&'static str; 2] {

@@ -1,9 +1,11 @@
 //! What a launcher is told: a program, and what it may reach.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 /// The longest description of a program, in bytes.
 pub const MAX_ENCODED_BYTES: u32 = 16 << 20;
@@ -38,6 +40,58 @@ pub struct Confinement {
     pub proxy: Option<PathBuf>,
     /// How much it may use.
     pub limits: ProcessLimits,
+    /// What is recorded of it, if anything is. It runs several times slower then.
+    pub recording: Option<Recording>,
+}
+
+/// What is recorded of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The file to whose end it is written, an [`Attempt`] in a line.
+    pub file: PathBuf,
+    /// The files that were not granted are there all the same: what is recorded is done. Otherwise it is refused.
+    pub opens_files: bool,
+}
+
+/// Something that a program does or tries that its confinement does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Attempt {
+    /// Reads a file or a folder, or runs a program.
+    Read(PathBuf),
+    /// Makes, changes or removes a file or a folder.
+    Write(PathBuf),
+    /// Connects to an address, and not by the proxy. There is no way.
+    Connect(SocketAddr),
+}
+
+impl Attempt {
+    /// The same with paths that are text: what is none in them is replaced.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no launcher"))]
+    pub(crate) fn readable(&self) -> Self {
+        let text = |path: &Path| PathBuf::from(path.to_string_lossy().into_owned());
+        match self {
+            Self::Read(path) => Self::Read(text(path)),
+            Self::Write(path) => Self::Write(text(path)),
+            Self::Connect(address) => Self::Connect(*address),
+        }
+    }
+
+    /// Reads the lines of a recording, each attempt once. What is no attempt is left out: the program may still be at it.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be read. One that is not there has nothing in it.
+    pub fn read_all(recording: &Path) -> io::Result<BTreeSet<Self>> {
+        match std::fs::read_to_string(recording) {
+            Ok(text) => {
+                Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// A folder or a file that a program may reach.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use tenon_config::files::Digest;
-use tenon_config::secret::secret_variable;
+use tenon_config::secret::{is_value_name, secret_variable};
 
 use super::settings::SettingsError;
 use crate::capability::ImportError;
@@ -123,6 +123,9 @@ impl LoadError {
             Self::Changed(_) => Some("approve it again".into()),
             Self::NotAsTrusted(_) => Some("`tenon trust` shows what has changed, and asks".into()),
             Self::NotAsLocked { .. } => Some("`tenon install` puts it back".into()),
+            Self::NoSecret(name) if !is_value_name(name) => {
+                Some(format!("set the variable {}; other hosts may store secrets elsewhere", secret_variable(name)))
+            }
             Self::NoSecret(name) => Some(format!(
                 "run `tenon secret set {name}`, or set the variable {}; other hosts may store secrets elsewhere",
                 secret_variable(name)
@@ -148,7 +151,7 @@ impl LoadError {
                 "set them under [settings.{id}] in tenon.toml, which replace those of its plugin.toml; [settings_schema] there says what it takes"
             )),
             Self::Unconfined(_) => Some(
-                "`confine = \"preferred\"` under [policy] runs it unconfined where it cannot be confined".into(),
+                "`confine = \"preferred\"` under [policy] runs it unconfined where it cannot be confined; `tenon doctor NAME --trace` shows what a server with `capabilities = {}` is refused".into(),
             ),
             Self::Settings { .. } | Self::Import { .. } | Self::Script(_) => None,
         }

@@ -34,10 +34,11 @@ use wasmtime::component::{Component, Linker};
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
-use crate::capability::network::{Network, NetworkCapability, NetworkGrants};
+use crate::capability::network::{Network, NetworkCapability, NetworkGrants, OnReach};
 use crate::capability::notify::NotifyCapability;
 use crate::capability::server::{
-    ChildSpec, ConfinementState, ListingCache, ServerConfinement, StartQueue, Supervisor,
+    ChildSpec, ConfinementState, ListingCache, ServerConfinement, ServerRecorder, StartQueue,
+    Supervisor,
 };
 use crate::capability::{
     self, ComponentRole, Edition, HostState, InstanceConfig, PluginCapabilities,
@@ -107,6 +108,8 @@ pub(crate) struct Loader {
     lazy: bool,
     /// What starts servers in a sandbox.
     launcher: Option<PathBuf>,
+    /// What records servers, by their ids.
+    recorders: BTreeMap<String, ServerRecorder>,
 }
 
 /// What a plugin is lent, whatever runs it.
@@ -183,12 +186,18 @@ impl Loader {
             starts: StartQueue::default(),
             lazy: true,
             launcher: None,
+            recorders: BTreeMap::new(),
         })
     }
 
     /// The same, with what starts servers in a sandbox.
     pub(crate) fn launcher(self, launcher: Option<PathBuf>) -> Self {
         Self { launcher, ..self }
+    }
+
+    /// The same, recording servers.
+    pub(crate) fn recording(self, recorders: BTreeMap<String, ServerRecorder>) -> Self {
+        Self { recorders, ..self }
     }
 
     /// Keeps files that decide what is started from the globs of all that is loaded from then on.
@@ -363,7 +372,15 @@ impl Loader {
         program: &Program,
         prepared: &PreparedPlugin,
     ) -> Result<(Option<ServerConfinement>, ConfinementState), LoadError> {
+        let recorder = self.recorders.get(candidate.id());
+        let opens_files = recorder.is_some_and(ServerRecorder::opens_files);
         let is_required = match program.confinement {
+            ConfinementMode::Required if opens_files => {
+                let problem = "the policy requires confinement, and it would reach every file";
+                return Err(LoadError::Unconfined(problem.into()));
+            }
+            // It would be recorded of nothing.
+            _ if opens_files => true,
             ConfinementMode::Unconfined => return Ok((None, ConfinementState::default())),
             ConfinementMode::Preferred => false,
             ConfinementMode::Required => true,
@@ -378,10 +395,24 @@ impl Loader {
             }
         };
         let rules = self.file_rules(granted, candidate.data_folder.as_deref())?;
-        let network = NetworkGrants::of(granted).map(|grants| {
+        let grants = match opens_files {
+            true => Some(NetworkGrants::everything()),
+            false => NetworkGrants::of(granted),
+        };
+        // Somebody has to be asked, so that what is refused is known.
+        let grants = grants.or_else(|| recorder.map(|_| NetworkGrants::new(vec![Vec::new()])));
+        let network = grants.map(|grants| {
             let (id, limits) = (prepared.context.id.clone(), candidate.limits.clone());
             let backend = self.host_services.services.network.clone();
-            Arc::new(Network::new(id, Arc::new(grants), backend, limits))
+            let network = Network::new(id, Arc::new(grants), backend, limits);
+            let tell = recorder.cloned().map(|recorder| -> OnReach {
+                Box::new(move |grant, is_granted| {
+                    if opens_files || !is_granted {
+                        recorder.note_url(grant);
+                    }
+                })
+            });
+            Arc::new(network.telling(tell))
         });
         let HostEnvironment { home, cache, .. } = &self.host_environment;
         // Beside the host's own, which no server sees.
@@ -392,7 +423,10 @@ impl Loader {
         let code = program.code_files();
         let confinement =
             ServerConfinement::new(launcher, &rules, home.as_deref(), &code, cache, network);
-        Ok((Some(confinement), ConfinementState { is_confined: true, problem: None }))
+        let confinement = confinement.recorded(recorder.cloned());
+        let confinement = confinement.with_memory(candidate.limits.server_memory);
+        let state = ConfinementState { is_confined: !opens_files, problem: None };
+        Ok((Some(confinement), state))
     }
 
     /// What starts servers in a sandbox, or why nothing can.

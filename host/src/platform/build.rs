@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, join_all};
 use futures::stream::{self, StreamExt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -29,7 +29,7 @@ use super::reregister::reregister;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
-use crate::capability::server::{StartObserver, StartQueueProgress};
+use crate::capability::server::{ServerRecorder, StartObserver, StartQueueProgress};
 use crate::capability::services::{
     AccessTokens, Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins,
     Resolver, STATE_FILE, SecretStore, Services, StateBackend, StateStore, ask_approver,
@@ -69,6 +69,7 @@ pub struct Builder {
     start_observer: Option<StartObserver>,
     decision_files: BTreeSet<PathBuf>,
     server_launcher: Option<PathBuf>,
+    recorders: BTreeMap<String, ServerRecorder>,
 }
 
 /// Completes when plugins are not waited for any more.
@@ -93,6 +94,7 @@ impl Builder {
             start_observer: None,
             decision_files: BTreeSet::new(),
             server_launcher: None,
+            recorders: BTreeMap::new(),
         }
     }
 
@@ -101,6 +103,12 @@ impl Builder {
     /// where the policy requires confinement.
     pub fn server_launcher(mut self, launcher: impl Into<PathBuf>) -> Self {
         self.server_launcher = Some(launcher.into());
+        self
+    }
+
+    /// Records what a confined server is refused, or would be; see [`ServerRecorder`].
+    pub fn record_server(mut self, server: impl Into<String>, recorder: ServerRecorder) -> Self {
+        self.recorders.insert(server.into(), recorder);
         self
     }
 
@@ -314,6 +322,7 @@ impl Builder {
             start_observer,
             decision_files,
             server_launcher,
+            recorders,
         } = self;
         Config::inherit(&mut sources.configs);
         let (sources, discovery) = match discovery {
@@ -358,7 +367,7 @@ impl Builder {
             news.clone(),
             host_services.clone(),
         )?;
-        let loader = loader.lazy(lazy).launcher(server_launcher);
+        let loader = loader.lazy(lazy).launcher(server_launcher).recording(recorders);
         loader.protect(&discovery.deciding);
         loader.know(&discovery.secrets);
         loader.starts().set_slots(concurrent_starts(&sources.configs));

@@ -275,7 +275,15 @@ impl Candidate {
             ServerLocation::Remote(_) => ("`url` and `headers`", "answers at that address"),
         };
         let named_in = self.named_in.display();
-        Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}"))
+        let is_confined = match &server.place {
+            ServerLocation::Child(child) => child.confinement != ConfinementMode::Unconfined,
+            ServerLocation::Remote(_) => false,
+        };
+        let trace = match is_confined {
+            true => format!("; `tenon doctor {} --trace` shows what it is refused", self.id),
+            false => String::new(),
+        };
+        Some(format!("check its {keys} in {named_in}; it must be an MCP server that {how}{trace}"))
     }
 
     /// What to do where its server did not start in the time that it has.

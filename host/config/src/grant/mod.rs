@@ -5,6 +5,7 @@ mod capabilities;
 mod file_rules;
 mod glob;
 mod import_needs;
+mod proposal;
 mod protected;
 mod url_pattern;
 
@@ -25,6 +26,7 @@ pub use file_rules::{FileRules, PathPosition, ReachableFolder};
 pub use glob::fuzz::{Model, path_glob};
 pub use glob::{GlobState, PathGrant, PathRights, components, resolve};
 pub use import_needs::{Need, NeedStatus};
+pub use proposal::{FileKind, file_grants};
 pub use protected::table::HOME;
 pub use protected::{Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within};
 pub use url_pattern::{UrlGrant, never_sent};

@@ -6,12 +6,16 @@ use landlock::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount,
 };
+use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::io::ErrorKind::{NotADirectory, NotFound};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::failed;
@@ -73,27 +77,109 @@ const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/urando
 /// Folders in which the program finds only what it puts there. They end with it.
 const OWN: &[&str] = &["/dev/shm"];
 
-/// Makes a view of the file system in which the program finds its own processes alone, its own temporary files, and
-/// nothing of what is hidden.
-pub(super) fn hide(program: &ConfinedProgram) -> Result<(), LaunchError> {
+/// Makes a view of the file system in which the program finds its own processes alone, and in which nothing can be changed
+/// that is not granted: Landlock does not look at modes, times, owners and attributes.
+pub(super) fn close(program: &ConfinedProgram) -> Result<(), LaunchError> {
     // What is mounted from now on is seen in here only.
     let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", propagation).map_err(failed("making a view of the files"))?;
     let bare = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", bare, None).map_err(failed("hiding other processes"))?;
+    match opens_files(program) {
+        true => Ok(()),
+        false => close_files(program).map_err(failed("closing files to changes")),
+    }
+}
+
+/// Whether the program reaches every file, and what it does is recorded.
+fn opens_files(program: &ConfinedProgram) -> bool {
+    program.confinement.recording.as_ref().is_some_and(|recording| recording.opens_files)
+}
+
+/// Gives the program temporary files of its own, and takes away what is hidden.
+pub(super) fn hide(program: &ConfinedProgram) -> Result<(), LaunchError> {
+    let confinement = &program.confinement;
     let writable = MountFlags::NOSUID | MountFlags::NODEV;
+    // As much as a process may have.
+    let size = confinement.limits.memory.unwrap_or(DEFAULT_OWN_BYTES);
+    let options =
+        CString::new(format!("size={size}")).map_err(failed("making temporary folders"))?;
     for folder in OWN.iter().filter(|folder| Path::new(folder).is_dir()) {
-        mount("tmpfs", *folder, "tmpfs", writable, None)
+        mount("tmpfs", *folder, "tmpfs", writable, Some(options.as_c_str()))
             .map_err(failed("making temporary folders"))?;
     }
-    for path in &program.confinement.hidden {
+    for path in confinement.hidden.iter().filter(|_| !opens_files(program)) {
         hide_path(path).map_err(failed("hiding files"))?;
+    }
+    // The program must not write to it.
+    if let Some(folder) = confinement.recording.as_ref().and_then(|of| of.file.parent()) {
+        hide_path(folder).map_err(failed("hiding the recording"))?;
     }
     // Last: what is hidden may lie in it, and what it is made of may be hidden.
     if let Some((folder, TEMPORARY)) = temporary(program) {
         mount_bind(folder, TEMPORARY).map_err(failed("making temporary folders"))?;
+        set_read_only(Path::new(TEMPORARY), false, false)
+            .map_err(failed("making temporary folders"))?;
     }
     Ok(())
+}
+
+/// The most bytes in each folder of the program's own, where its memory has no bound.
+const DEFAULT_OWN_BYTES: u64 = 1 << 30;
+
+/// Lets nothing be changed but what is granted for that.
+fn close_files(program: &ConfinedProgram) -> io::Result<()> {
+    let is_writable = |rule: &Rule| {
+        let is_device = DEVICES.iter().any(|device| rule.path == Path::new(device));
+        rule.access.contains(AccessFs::WriteFile) && !is_device
+    };
+    let recording = program.confinement.recording.as_ref().and_then(|of| of.file.parent());
+    let recording = recording.map(|folder| Rule {
+        path: folder.into(),
+        access: AccessFs::WriteFile.into(),
+        follows_links: true,
+    });
+    let writable = rules(program).filter(is_writable).chain(recording);
+    let writable = writable.filter_map(|rule| rule.open());
+    // By the handle, which nobody makes lead elsewhere.
+    let paths = writable
+        .map(|handle| PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).read_link());
+    let paths: BTreeSet<PathBuf> = paths.collect::<io::Result<_>>()?;
+    // What lies in another one is no mount of its own: nothing is moved from one mount to another.
+    let is_outermost =
+        |path: &&PathBuf| !path.ancestors().skip(1).any(|above| paths.contains(above));
+    let open: Vec<&PathBuf> = paths.iter().filter(is_outermost).collect();
+    for path in &open {
+        mount_bind_recursive(path.as_path(), path.as_path())?;
+    }
+    set_read_only(Path::new("/"), true, true)?;
+    for path in open.into_iter().map(PathBuf::as_path).chain([Path::new("/proc")]) {
+        set_read_only(path, false, true)?;
+    }
+    Ok(())
+}
+
+/// Makes the file system at a path read-only, or lets it be changed, with what is mounted below it or alone. See
+/// mount_setattr(2).
+fn set_read_only(path: &Path, is_read_only: bool, recursive: bool) -> io::Result<()> {
+    let read_only = libc::MOUNT_ATTR_RDONLY;
+    let (set, clear) = if is_read_only { (read_only, 0) } else { (0, read_only) };
+    let attributes =
+        libc::mount_attr { attr_set: set, attr_clr: clear, propagation: 0, userns_fd: 0 };
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: both pointers are to what lives until the call is over, and the size is that of the second.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of_val(&attributes),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The folder for temporary files that programs know without being told.
@@ -134,27 +220,74 @@ fn hide_path(path: &Path) -> io::Result<()> {
 
 /// Restricts this thread, and what it starts, to the files that are granted and those of the system.
 pub(super) fn restrict(program: &ConfinedProgram) -> Result<(), LaunchError> {
-    let (read, all) = (AccessFs::from_read(LANDLOCK), AccessFs::from_all(LANDLOCK));
-    let own = temporary(program).map(|(_, place)| Path::new(place));
-    let system = |path, access| Rule { path, access, follows_links: true };
-    let own = OWN.iter().map(Path::new).chain(own).map(|path| system(path, all));
-    let settings = settings();
-    let settings = settings.iter().map(|path| system(path.as_path(), read));
-    let devices = DEVICES.iter().map(|path| system(Path::new(path), all));
-    let system = SYSTEM.iter().map(|path| system(Path::new(path), read)).chain(settings);
-    let granted = program.confinement.reachable.iter().map(|folder| {
-        let ReachableFolder { path, read, write, follows_links } = folder;
-        let reading = if *read { AccessFs::from_read(LANDLOCK) } else { BitFlags::EMPTY };
-        let writing = if *write { AccessFs::from_write(LANDLOCK) } else { BitFlags::EMPTY };
-        Rule { path, access: reading | writing, follows_links: *follows_links }
-    });
-    let restricted = ruleset(own.chain(system).chain(devices).chain(granted));
-    let status = restricted.map_err(failed("restricting files"))?;
+    let status = ruleset(rules(program)).map_err(failed("restricting files"))?;
     match status {
         RulesetStatus::NotEnforced => {
             Err(LaunchError { doing: "restricting files", problem: NO_LANDLOCK.into() })
         }
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
+    }
+}
+
+/// What the program may do with which files.
+fn rules(program: &ConfinedProgram) -> impl Iterator<Item = Rule> {
+    let (read, all) = (AccessFs::from_read(LANDLOCK), AccessFs::from_all(LANDLOCK));
+    let own = temporary(program).map(|(_, place)| PathBuf::from(place));
+    let system = |path: PathBuf, access| Rule { path, access, follows_links: true };
+    let own = OWN.iter().map(PathBuf::from).chain(own).map(move |path| system(path, all));
+    let settings = settings().into_iter().map(move |path| system(path, read));
+    let devices = DEVICES.iter().map(move |path| system(path.into(), all));
+    let system = SYSTEM.iter().map(move |path| system(path.into(), read)).chain(settings);
+    let granted = program.confinement.reachable.iter().map(|folder| {
+        let ReachableFolder { path, read, write, follows_links } = folder;
+        let reading = if *read { AccessFs::from_read(LANDLOCK) } else { BitFlags::EMPTY };
+        let writing = if *write { AccessFs::from_write(LANDLOCK) } else { BitFlags::EMPTY };
+        Rule { path: path.clone(), access: reading | writing, follows_links: *follows_links }
+    });
+    own.chain(system).chain(devices).chain(granted)
+}
+
+/// Which files a confinement has, for whom it does not restrict.
+pub(super) struct AllowedFiles {
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
+    /// `/tmp` is a folder of the program's own.
+    has_own_temporary: bool,
+}
+
+impl AllowedFiles {
+    pub(super) fn of(program: &ConfinedProgram) -> Self {
+        let (mut readable, mut writable) = (Vec::new(), Vec::new());
+        for Rule { path, access, .. } in rules(program) {
+            let path = path.canonicalize().unwrap_or(path);
+            if access.contains(AccessFs::ReadFile) {
+                readable.push(path.clone());
+            }
+            if access.contains(AccessFs::WriteFile) {
+                writable.push(path);
+            }
+        }
+        let hidden = program.confinement.hidden.clone();
+        let has_own_temporary = temporary(program).is_some_and(|(_, place)| place == TEMPORARY);
+        Self { readable, writable, hidden, has_own_temporary }
+    }
+
+    /// Whether a file is there and may be read or changed.
+    pub(super) fn allows(&self, path: &Path, write: bool) -> bool {
+        let allowed = if write { &self.writable } else { &self.readable };
+        let is_allowed = allowed.iter().any(|folder| path.starts_with(folder));
+        let is_hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
+        self.is_own(path) || is_allowed && !is_hidden
+    }
+
+    /// Whether there is nothing of a path, or something else.
+    pub(super) fn hides(&self, path: &Path) -> bool {
+        self.is_own(path) || self.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        self.has_own_temporary && path.starts_with(TEMPORARY)
     }
 }
 
@@ -167,24 +300,24 @@ fn settings() -> Vec<PathBuf> {
 }
 
 /// What is allowed below a path.
-struct Rule<'a> {
-    path: &'a Path,
+struct Rule {
+    path: PathBuf,
     access: BitFlags<AccessFs>,
     follows_links: bool,
 }
 
-impl Rule<'_> {
+impl Rule {
     /// The folder or file itself; nothing where it is not there.
     fn open(&self) -> Option<OwnedFd> {
         let resolve = match self.follows_links {
             true => ResolveFlags::empty(),
             false => ResolveFlags::NO_SYMLINKS,
         };
-        openat2(CWD, self.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).ok()
+        openat2(CWD, &self.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).ok()
     }
 }
 
-fn ruleset<'a>(allowed: impl Iterator<Item = Rule<'a>>) -> Result<RulesetStatus, RulesetError> {
+fn ruleset(allowed: impl Iterator<Item = Rule>) -> Result<RulesetStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(LANDLOCK))?

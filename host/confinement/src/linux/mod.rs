@@ -5,6 +5,7 @@
 
 mod files;
 mod network;
+mod recorder;
 mod support;
 mod system_calls;
 
@@ -13,8 +14,8 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getgid, getuid,
-    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait, waitpid,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getgid, getrlimit,
+    getuid, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait, waitpid,
 };
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set,
@@ -28,6 +29,8 @@ use std::thread;
 
 pub(crate) use support::check as support;
 
+use self::recorder::Recorder;
+use self::system_calls::Filters;
 use crate::program::{ConfinedProgram, ProcessLimits};
 use crate::{LaunchError, NOT_CONFINED};
 
@@ -40,6 +43,7 @@ fn failed<E: fmt::Display>(doing: &'static str) -> impl FnOnce(E) -> LaunchError
 pub(crate) fn run() -> Result<ExitCode, LaunchError> {
     // Who stops the program sends signals to the whole group, and is told how it ended.
     SigSet::all().thread_block().map_err(failed("blocking signals"))?;
+    close_inherited();
     let threads = fs::read_dir("/proc/self/task").map_err(failed("counting threads"))?.count();
     if threads != 1 {
         let problem = "the host calls `run_launcher` too late: it has other threads".into();
@@ -77,6 +81,13 @@ pub(crate) fn run() -> Result<ExitCode, LaunchError> {
     }
 }
 
+/// Closes what whoever started the host had open: it is nothing for the program.
+fn close_inherited() {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: nothing here has opened anything yet.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+}
+
 /// The code of who ends as another process did: as shells have it, for one that was ended by a signal.
 fn exit_code(status: WaitStatus) -> ExitCode {
     let signal = status.terminating_signal().map(|signal| 128 + signal);
@@ -94,16 +105,32 @@ fn run_inner() -> Result<ExitCode, LaunchError> {
     let program = ConfinedProgram::decode(stdin()?).map_err(failed("reading what to start"))?;
     // Before its path may be hidden.
     let proxy = program.confinement.proxy.as_deref().map(network::ProxySocket::open).transpose()?;
+    files::close(&program)?;
+    // Before the file is hidden.
+    let recorder = Recorder::of(&program)?;
     files::hide(&program)?;
     network::bring_loopback_up()?;
     let proxied = proxy.map(network::forward).transpose()?;
     // In a thread of its own: what it restricts are itself and what it starts. This one goes on reaping.
-    let started = thread::spawn(move || start(program, proxied));
+    let started = thread::spawn(move || match recorder {
+        // Only the thread that starts a program can trace it.
+        Some(recorder) => recorder.follow(start(program, proxied, true)?).map(Started::Ended),
+        None => start(program, proxied, false).map(Started::Running),
+    });
     let started = started.join().map_err(|_| LaunchError {
         doing: "starting the program",
         problem: "the launcher broke off".into(),
     })??;
-    wait_for(started)
+    match started {
+        Started::Running(program) => wait_for(program),
+        Started::Ended(code) => Ok(code),
+    }
+}
+
+/// What has become of the program.
+enum Started {
+    Running(Pid),
+    Ended(ExitCode),
 }
 
 /// The standard input, unbuffered: what is behind the description is the program's.
@@ -114,8 +141,12 @@ fn stdin() -> Result<fs::File, LaunchError> {
     Ok(input.into())
 }
 
-/// Restricts this thread, and starts the program with it. Gives its process.
-fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Pid, LaunchError> {
+/// Restricts this thread, and starts the program with it. Gives its process. One that is recorded is traced by this thread.
+fn start(
+    program: ConfinedProgram,
+    proxy: Option<u16>,
+    is_recorded: bool,
+) -> Result<Pid, LaunchError> {
     let mut command = Command::new(&program.program);
     command.args(&program.arguments).env_clear().envs(program.environment.iter().cloned());
     if let Some(folder) = &program.folder {
@@ -129,8 +160,13 @@ fn start(program: ConfinedProgram, proxy: Option<u16>) -> Result<Pid, LaunchErro
     }
     limit(&program.confinement.limits)?;
     drop_capabilities()?;
-    files::restrict(&program)?;
-    system_calls::restrict()?;
+    if !program.confinement.recording.as_ref().is_some_and(|recording| recording.opens_files) {
+        files::restrict(&program)?;
+    }
+    if is_recorded {
+        return recorder::start(&command);
+    }
+    Filters::new()?.apply().map_err(failed("restricting system calls"))?;
     let child = command.spawn().map_err(|error| LaunchError {
         doing: "starting the program",
         problem: format!("{}: {error}", program.program.display()),
@@ -146,10 +182,11 @@ fn limit(limits: &ProcessLimits) -> Result<(), LaunchError> {
         (Resource::Core, Some(0)),
     ];
     for (resource, most) in limits {
-        if most.is_some() {
-            setrlimit(resource, Rlimit { current: most, maximum: most })
-                .map_err(failed("setting limits"))?;
-        }
+        let Some(most) = most else { continue };
+        // Nobody but root goes beyond what there is.
+        let most = Some(getrlimit(resource).maximum.map_or(most, |maximum| maximum.min(most)));
+        setrlimit(resource, Rlimit { current: most, maximum: most })
+            .map_err(failed("setting limits"))?;
     }
     Ok(())
 }

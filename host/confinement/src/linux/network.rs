@@ -7,10 +7,14 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use super::failed;
 use crate::LaunchError;
+
+/// The most connections to the proxy at a time.
+const MAX_CONNECTIONS: usize = 256;
 
 /// The most bytes that are under way in one direction of a connection.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -68,10 +72,21 @@ pub(super) fn forward(proxy: ProxySocket) -> Result<u16, LaunchError> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed("listening for the proxy"))?;
     let port = listener.local_addr().map_err(failed("listening for the proxy"))?.port();
     thread::spawn(move || {
+        let open = Arc::new(());
         for stream in listener.incoming().flatten() {
+            // Each has one of these.
+            if Arc::strong_count(&open) > MAX_CONNECTIONS {
+                continue;
+            }
             // A host that has ended takes no connections, and this ends with it.
             let Ok(proxy) = proxy.connect() else { continue };
-            thread::spawn(move || lead(stream, proxy));
+            let counted = open.clone();
+            let leads = move || {
+                lead(stream, proxy);
+                drop(counted);
+            };
+            // Without another thread the connection is closed.
+            let _ = thread::Builder::new().spawn(leads);
         }
     });
     Ok(port)
@@ -81,10 +96,11 @@ pub(super) fn forward(proxy: ProxySocket) -> Result<u16, LaunchError> {
 fn lead(program: TcpStream, proxy: UnixStream) {
     let copies = || Some((program.try_clone().ok()?, proxy.try_clone().ok()?));
     let Some((answers_to, answers)) = copies() else { return };
-    let back = thread::spawn(move || {
+    let back = thread::Builder::new().spawn(move || {
         copy(&answers, &answers_to);
         let _ = answers_to.shutdown(Shutdown::Write);
     });
+    let Ok(back) = back else { return };
     copy(&program, &proxy);
     let _ = proxy.shutdown(Shutdown::Write);
     let _ = back.join();

@@ -69,6 +69,9 @@ const FORBIDDEN: &[i64] = &[
 /// programs are started: no Landlock before ABI 9 looks at the path of one. Pairs of them, which lead nowhere, are there.
 const FAMILIES: [u64; 3] = [libc::AF_INET as u64, libc::AF_INET6 as u64, libc::AF_NETLINK as u64];
 
+/// The bits of a socket's type that are its kind; the others are flags.
+const SOCKET_KINDS: u64 = 0xf;
+
 /// The flags of `clone` that make namespaces.
 const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
@@ -81,12 +84,38 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
 /// Puts characters into the input of a terminal.
 const TIOCSTI: u64 = libc::TIOCSTI;
 
-/// Restricts this thread, and what it starts.
-pub(super) fn restrict() -> Result<(), LaunchError> {
-    for program in programs().map_err(failed("restricting system calls"))? {
-        apply_filter(&program).map_err(failed("restricting system calls"))?;
+/// Restrictions of system calls that are not in force yet.
+pub(super) struct Filters(Vec<BpfProgram>);
+
+impl Filters {
+    pub(super) fn new() -> Result<Self, LaunchError> {
+        let programs = programs().map_err(failed("restricting system calls"))?;
+        Ok(Self(programs.into()))
     }
-    Ok(())
+
+    /// The same, with which these calls are told to whoever traces the program.
+    pub(super) fn telling(mut self, calls: impl Iterator<Item = i64>) -> Result<Self, LaunchError> {
+        let calls = calls.map(|call| (call, Vec::new())).collect();
+        let program = filter(calls, SeccompAction::Trace(0));
+        self.0.push(program.map_err(failed("recording system calls"))?);
+        // A filter of the program's own could hide calls from the tracer.
+        let fails = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+        let mode = libc::PR_SET_SECCOMP as u64;
+        let by_prctl = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, mode);
+        let by_prctl = by_prctl.and_then(|set| SeccompRule::new(vec![set]));
+        let by_prctl = vec![by_prctl.map_err(failed("recording system calls"))?];
+        // Last the call by which these are set.
+        for (call, rules) in [(libc::SYS_prctl, by_prctl), (libc::SYS_seccomp, Vec::new())] {
+            let program = filter(BTreeMap::from([(call, rules)]), fails.clone());
+            self.0.push(program.map_err(failed("recording system calls"))?);
+        }
+        Ok(self)
+    }
+
+    /// Restricts this thread, and what it starts. Allocates nothing, so that a new process can.
+    pub(super) fn apply(&self) -> Result<(), seccompiler::Error> {
+        self.0.iter().try_for_each(|program| apply_filter(program))
+    }
 }
 
 fn programs() -> Result<[BpfProgram; 3], seccompiler::Error> {
@@ -107,11 +136,20 @@ fn programs() -> Result<[BpfProgram; 3], seccompiler::Error> {
         })
         .collect::<Result<_, _>>()?;
     forbidden.insert(libc::SYS_clone, namespaces);
+    // A pair of datagram sockets is connected to by nobody, so it sends to any path. Raw ones are the same.
+    let datagrams = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(|kind| {
+        let operator = SeccompCmpOp::MaskedEq(SOCKET_KINDS);
+        SeccompRule::new(vec![condition(1, SeccompCmpArgLen::Dword, operator, kind as u64)?])
+    });
+    let datagrams = datagrams.into_iter().collect::<Result<_, _>>()?;
+    forbidden.insert(libc::SYS_socketpair, datagrams);
     let tiocsti = condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, TIOCSTI)?;
     forbidden.insert(libc::SYS_ioctl, vec![SeccompRule::new(vec![tiocsti])?]);
     // Its flags lie in memory, where no filter sees them: libraries go over to `clone` when there is none.
     let missing = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok([filter(forbidden, libc::EPERM)?, filter(missing, libc::ENOSYS)?, without_x32()])
+    let fails = |error: i32| SeccompAction::Errno(error.cast_unsigned());
+    let forbidden = filter(forbidden, fails(libc::EPERM))?;
+    Ok([forbidden, filter(missing, fails(libc::ENOSYS))?, without_x32()])
 }
 
 /// A filter with which the calls of the x32 ABI fail: on x86-64 each call has a second number, with this bit, which the
@@ -131,14 +169,13 @@ fn without_x32() -> BpfProgram {
     }
 }
 
-/// A filter with which these calls fail in this way.
+/// A filter with which this becomes of these calls.
 fn filter(
     calls: BTreeMap<i64, Vec<SeccompRule>>,
-    error: i32,
+    action: SeccompAction,
 ) -> Result<BpfProgram, seccompiler::Error> {
-    let fails = SeccompAction::Errno(error.cast_unsigned());
     let architecture = TargetArch::try_from(ARCH)?;
-    let filter = SeccompFilter::new(calls, SeccompAction::Allow, fails, architecture)?;
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, action, architecture)?;
     Ok(filter.try_into()?)
 }
 

@@ -7,11 +7,11 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::symlink;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::{Command, ExitCode};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The argument before the name of an attempt.
 pub(crate) const ARGUMENT: &str = "attempt";
@@ -45,6 +45,15 @@ fn attempt(name: &str, words: &[&str]) -> io::Result<()> {
         // A file that is moved into a folder of its own.
         "rename" => fs::rename(words[1], words[0]),
         "link" => fs::hard_link(words[1], words[0]),
+        "change-mode" => fs::set_permissions(words[0], PermissionsExt::from_mode(0o666)),
+        "change-time" => fs::File::open(words[0])?.set_modified(SystemTime::UNIX_EPOCH),
+        "set-attribute" => {
+            Ok(rustix::fs::setxattr(words[0], "user.x", b"y", rustix::fs::XattrFlags::empty())?)
+        }
+        "send-datagram" => {
+            let (socket, _) = UnixDatagram::pair()?;
+            socket.send_to(b"x", words[0]).map(drop)
+        }
         "connect" => TcpStream::connect(words[0]).map(drop),
         "request" => request(words[0]),
         "listen" => TcpListener::bind("127.0.0.1:0").map(drop),

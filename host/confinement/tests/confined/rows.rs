@@ -3,14 +3,15 @@
 use libtest_mimic::{Failed, Trial};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use tempfile::TempDir;
-use tenon_confinement::{Confinement, ProcessLimits, ReachableFolder};
+use tenon_confinement::{Attempt, Confinement, ProcessLimits, ReachableFolder, Recording};
 
 use crate::sandbox::{confined, folder, start, start_program, unconfined};
 
@@ -20,13 +21,15 @@ enum Control {
     Read,
     /// Changing it.
     Write,
+    /// Changing the whole folder of the test: what is granted by itself is a file system of its own.
+    WriteAll,
     /// No sandbox at all: nothing in it can be granted.
     Unconfined,
     /// The same, for root alone.
     Privileged,
 }
 
-use Control::{Privileged, Read, Unconfined, Write as Change};
+use Control::{Privileged, Read, Unconfined, Write as Change, WriteAll as ChangeAll};
 
 /// Words of an attempt, in which `@` is the folder of the test, and what it is refused without.
 const ROWS: &[(&str, &[&str], Control)] = &[
@@ -42,8 +45,8 @@ const ROWS: &[(&str, &[&str], Control)] = &[
         &["read-through-link", "@/own/link", "@/granted/secret"],
         Read,
     ),
-    ("a file is moved in", &["rename", "@/own/moved", "@/granted/secret"], Change),
-    ("a file is linked in", &["link", "@/own/linked", "@/granted/secret"], Change),
+    ("a file is moved in", &["rename", "@/own/moved", "@/granted/secret"], ChangeAll),
+    ("a file is linked in", &["link", "@/own/linked", "@/granted/secret"], ChangeAll),
     ("another service is connected to", &["connect", "@port"], Unconfined),
     ("an abstract socket is connected to", &["connect-abstract", "@abstract"], Unconfined),
     ("a raw socket is opened", &["raw-socket"], Privileged),
@@ -53,6 +56,10 @@ const ROWS: &[(&str, &[&str], Control)] = &[
     ("a user namespace is made", &["user-namespace"], Unconfined),
     ("a process is traced", &["trace"], Unconfined),
     ("io_uring is set up", &["io-uring"], Unconfined),
+    ("a mode is changed", &["change-mode", "@/granted/secret"], Change),
+    ("a time is changed", &["change-time", "@/granted/secret"], Change),
+    ("an attribute is set", &["set-attribute", "@/granted/secret"], Change),
+    ("a datagram is sent to a path", &["send-datagram", "@/own/datagrams"], Unconfined),
 ];
 
 /// What a test has outside of the sandbox.
@@ -61,6 +68,7 @@ struct Outside {
     port: TcpListener,
     abstract_name: String,
     _sockets: [UnixListener; 2],
+    _datagrams: UnixDatagram,
 }
 
 impl Outside {
@@ -78,7 +86,9 @@ impl Outside {
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
         // Also where everything is granted.
         let socket = UnixListener::bind(folder.path().join("own/socket")).unwrap();
-        Self { folder, port, abstract_name, _sockets: [abstract_socket, socket] }
+        let datagrams = UnixDatagram::bind(folder.path().join("own/datagrams")).unwrap();
+        let sockets = [abstract_socket, socket];
+        Self { folder, port, abstract_name, _sockets: sockets, _datagrams: datagrams }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -122,6 +132,10 @@ fn check(words: &[&str], control: &Control) -> Result<(), Failed> {
     let said = match control {
         Privileged if !rustix::process::getuid().is_root() => return Ok(()),
         Unconfined | Privileged => unconfined(&words),
+        ChangeAll => {
+            confinement.reachable.push(folder(outside.folder.path(), true));
+            confined(confinement, &words)
+        }
         Read | Change => {
             confinement.reachable.push(folder(&granted, matches!(control, Change)));
             confined(confinement, &words)
@@ -249,6 +263,78 @@ pub(crate) fn tests() -> Vec<Trial> {
             child.wait().unwrap();
             expect(&is_daemon, &true)?;
             is_unlocked(&lock)
+        }),
+        Trial::test("what_is_refused_is_recorded", || {
+            let outside = Outside::new();
+            let granted = outside.path("granted");
+            let program = granted.join("program");
+            let port = outside.port.local_addr().unwrap();
+            fs::write(outside.path("hidden"), "h").unwrap();
+            fs::write(outside.path("own/hidden"), "h").unwrap();
+            let script = format!(
+                "cat {0}/secret; cat {1}/hidden {1}/own/hidden; ls {0}; echo x > {0}/new; rm {0}/secret; {0}/program; \
+                 cat /etc/passwd {0}/none; echo x > $TMPDIR/y; (cd {1}; cat granted/../granted/secret & wait); \
+                 {2} attempt connect {port}; exit 3",
+                granted.display(),
+                outside.path("").display(),
+                crate::sandbox::this().display(),
+            );
+            let record = |opens_files: bool, expected: &[Attempt]| {
+                let recordings = TempDir::new().unwrap();
+                let file = recordings.path().join("attempts");
+                let mut confinement = outside.confinement();
+                confinement.reachable.push(folder(&crate::sandbox::this(), false));
+                confinement.hidden = vec![outside.path("hidden"), outside.path("own/hidden")];
+                confinement.recording = Some(Recording { file: file.clone(), opens_files });
+                let child = start_program(Path::new("/bin/sh"), &["-c", &script], confinement);
+                let output = child.wait_with_output().unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                let lines = said.lines().filter(|line| line.starts_with("tenon: "));
+                expect(&(output.status.code(), lines.collect()), &(Some(3), Vec::<&str>::new()))?;
+                let recorded = Attempt::read_all(&file).unwrap();
+                expect(&recorded, &expected.iter().cloned().collect::<BTreeSet<_>>())
+            };
+            let reads = |path: &Path| Attempt::Read(path.into());
+            let writes = |path: &Path| Attempt::Write(path.into());
+            record(
+                false,
+                &[
+                    reads(&granted),
+                    reads(&granted.join("secret")),
+                    reads(&program),
+                    reads(&outside.path("hidden")),
+                    reads(&outside.path("own/hidden")),
+                    writes(&granted.join("new")),
+                    writes(&granted.join("secret")),
+                    Attempt::Connect(port),
+                ],
+            )?;
+            record(
+                true,
+                &[
+                    reads(&granted),
+                    reads(&granted.join("secret")),
+                    reads(&program),
+                    reads(&outside.path("hidden")),
+                    reads(&outside.path("own/hidden")),
+                    writes(&granted.join("new")),
+                    writes(&granted.join("secret")),
+                    Attempt::Connect(port),
+                ],
+            )?;
+            expect(&granted.join("new").exists(), &true)
+        }),
+        Trial::test("what_the_host_has_open_is_closed", || {
+            let outside = Outside::new();
+            let file = fs::File::open(outside.path("granted/secret")).unwrap();
+            // As a shell that starts the host leaves it open.
+            rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+            let script = "ls /proc/self/fd";
+            let child =
+                start_program(Path::new("/bin/sh"), &["-c", script], Confinement::default());
+            let output = child.wait_with_output().unwrap();
+            // The last one is the folder itself.
+            expect(&String::from_utf8_lossy(&output.stdout), "0\n1\n2\n3\n")
         }),
         Trial::test("what_cannot_be_started_is_told", || {
             let child = start_program(Path::new("/no/such/program"), &[], Confinement::default());

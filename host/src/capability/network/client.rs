@@ -71,7 +71,11 @@ pub(crate) struct Network {
     connections: Arc<Semaphore>,
     /// To the server of a bridge, if its requests get tokens.
     authorization: Option<ServerAuthorization>,
+    reached: Option<OnReach>,
 }
+
+/// Is told of the grant that a request needs, and whether there is one.
+pub(crate) type OnReach = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 /// Why there is no response.
 #[derive(Debug)]
@@ -142,12 +146,23 @@ impl Network {
         limits: Limits,
     ) -> Self {
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { plugin, grants, backend, limits, connections, authorization: None }
+        Self { plugin, grants, backend, limits, connections, authorization: None, reached: None }
     }
 
     /// The same with the authorization to one server.
     pub(crate) fn authorized(self, authorization: Option<ServerAuthorization>) -> Self {
         Self { authorization, ..self }
+    }
+
+    /// The same, telling of what is reached and refused.
+    pub(crate) fn telling(self, reached: Option<OnReach>) -> Self {
+        Self { reached, ..self }
+    }
+
+    fn tell(&self, grant: &str, is_granted: bool) {
+        if let Some(reached) = &self.reached {
+            reached(grant, is_granted);
+        }
     }
 
     /// Sends a request. Redirects are not followed: each is another request.
@@ -163,6 +178,7 @@ impl Network {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
             return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         }
+        self.tell(&everything_at(url), true);
         let timeouts = Timeouts::new(options, &self.limits);
         let deadline = timeouts.deadline;
         let authorization = self.authorization.as_ref();
@@ -252,6 +268,7 @@ impl Network {
             let said = self.refuse(&format!("a tunnel to {authority}"), &everything_at(&urls[0]));
             return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         };
+        self.tell(&everything_at(url), true);
         let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
         let connecting = self.connect_in_the_clear(&target, CONNECT_TIMEOUT);
         connected_within(CONNECT_TIMEOUT, connecting).await
@@ -364,6 +381,7 @@ impl Network {
     }
 
     fn refuse(&self, tried: &str, value: &str) -> String {
+        self.tell(value, false);
         not_granted(&self.plugin, tried, NETWORK, value)
     }
 }

@@ -26,6 +26,13 @@ impl NetworkGrants {
         Self(sets)
     }
 
+    /// Every public host.
+    pub(crate) fn everything() -> Self {
+        let grants = ["http://*:*/*", "https://*:*/*"];
+        let grants = grants.iter().filter_map(|grant| UrlGrant::parse(grant).ok()).map(Arc::new);
+        Self::new(vec![grants.collect()])
+    }
+
     /// What was granted, if anything was.
     pub(crate) fn of(grants: &Grants) -> Option<Self> {
         let sets = grants.urls();

@@ -29,7 +29,7 @@ use wasmtime_wasi_http::{
 };
 
 pub(crate) use authorization::ServerAuthorization;
-pub(crate) use client::Network;
+pub(crate) use client::{Network, OnReach};
 pub(crate) use get::{GetResponse, get};
 pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]

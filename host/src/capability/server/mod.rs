@@ -7,6 +7,7 @@
 mod breaker;
 mod child;
 mod listing_cache;
+mod recorder;
 mod starts;
 
 use serde::Serialize;
@@ -30,6 +31,7 @@ pub(crate) use child::{
     unavailable,
 };
 pub(crate) use listing_cache::ListingCache;
+pub use recorder::{ServerAttempts, ServerRecorder};
 pub use starts::StartQueueProgress;
 pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
 pub(crate) use tenon_config::config::Supervision;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -19,10 +19,11 @@ use tokio::task::AbortHandle;
 
 use super::ChildSpec;
 use crate::capability::network::Network;
+use crate::capability::server::ServerRecorder;
 
-/// How much each process of a server may use.
-const LIMITS: ProcessLimits =
-    ProcessLimits { memory: None, processes: Some(2048), open_files: Some(8192) };
+/// The most processes and threads of a server, and the most open files of each.
+const MAX_PROCESSES: u64 = 2048;
+const MAX_OPEN_FILES: u64 = 8192;
 
 /// Variables by which programs find their folders for what they download and compile.
 const CACHE_VARIABLES: [&str; 9] = [
@@ -47,10 +48,14 @@ const MAX_PACKAGE_LEVELS: usize = 6;
 pub(crate) struct ServerConfinement {
     launcher: PathBuf,
     reachable: Vec<ReachableFolder>,
+    own: OwnFiles,
     hidden: Vec<PathBuf>,
     /// A folder that it keeps from one start to the next.
     cache: Option<PathBuf>,
     network: Option<Arc<Network>>,
+    recorder: Option<ServerRecorder>,
+    /// How much memory of its own each process may have, in bytes.
+    memory: Option<u64>,
 }
 
 /// What a sandbox has that lasts as long as a process.
@@ -82,10 +87,26 @@ impl ServerConfinement {
             ReachableFolder { path, read, write, follows_links: false }
         });
         let mut reachable: Vec<ReachableFolder> = granted.collect();
-        reachable.extend(code.iter().map(|file| read_only(package_of(file, home))));
-        reachable.extend(code.iter().flat_map(|file| node_modules_of(file)).map(read_only));
+        let own = OwnFiles { writable: writable(&reachable), home: home.map(Path::to_path_buf) };
+        // What the server may change does not say what else it reaches.
+        let code = code.iter().filter(|file| !own.may_be_changed(file));
+        let folders =
+            code.flat_map(|file| [package_of(file, home)].into_iter().chain(node_modules_of(file)));
+        let folders: Vec<PathBuf> = folders.filter(|folder| own.is_reachable(folder)).collect();
+        reachable.extend(folders.into_iter().map(read_only));
         let hidden = rules.hidden(home);
-        Self { launcher: launcher.into(), reachable, hidden, cache, network }
+        let (recorder, memory) = (None, None);
+        Self { launcher: launcher.into(), reachable, own, hidden, cache, network, recorder, memory }
+    }
+
+    /// The same, in which each process may have so much memory of its own.
+    pub(crate) fn with_memory(self, bytes: usize) -> Self {
+        Self { memory: u64::try_from(bytes).ok(), ..self }
+    }
+
+    /// The same, recorded.
+    pub(crate) fn recorded(self, recorder: Option<ServerRecorder>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// The launcher of a process, and what it is told first.
@@ -98,7 +119,8 @@ impl ServerConfinement {
         std::fs::create_dir(&own)?;
         let program = found(&spec.program, &spec.environment)?;
         let mut reachable = self.reachable.clone();
-        reachable.extend(of_program(&program, &spec.environment).into_iter().map(read_only));
+        let installed = of_program(&program, &spec.environment, &self.own);
+        reachable.extend(installed.into_iter().map(read_only));
         let mut environment = spec.environment.clone();
         if let Some(cache) = &self.cache {
             files::make_private(cache)?;
@@ -122,7 +144,12 @@ impl ServerConfinement {
                 hidden: self.hidden.clone(),
                 temporary: Some(own),
                 proxy: proxy.is_some().then_some(socket),
-                limits: LIMITS,
+                limits: ProcessLimits {
+                    memory: self.memory,
+                    processes: Some(MAX_PROCESSES),
+                    open_files: Some(MAX_OPEN_FILES),
+                },
+                recording: self.recorder.as_ref().map(ServerRecorder::recording),
             },
         };
         let mut command = Command::new(&self.launcher);
@@ -158,20 +185,91 @@ fn found(program: &Path, environment: &BTreeMap<OsString, OsString>) -> io::Resu
     { found }.find(|file| file.is_file()).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
+/// What is the server's own to change, and what is never reached for its code.
+struct OwnFiles {
+    writable: Vec<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+/// The folders that may be changed.
+fn writable(reachable: &[ReachableFolder]) -> Vec<PathBuf> {
+    let writable = reachable.iter().filter(|folder| folder.write);
+    writable
+        .flat_map(|folder| [Some(folder.path.clone()), folder.path.canonicalize().ok()])
+        .flatten()
+        .collect()
+}
+
+/// A path without `..`, as it is written.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The most links on the way to a file.
+const MAX_LINKS: usize = 40;
+
+impl OwnFiles {
+    /// Whether a file, or a link on the way to it, lies where the server may change it: what it is then, the server says.
+    fn may_be_changed(&self, file: &Path) -> bool {
+        let is_own = |path: &Path| self.writable.iter().any(|folder| path.starts_with(folder));
+        let mut path = file.to_path_buf();
+        for _ in 0..MAX_LINKS {
+            if is_own(&path) {
+                return true;
+            }
+            let link = path.ancestors().collect::<Vec<_>>().into_iter().rev().find_map(|part| {
+                let target = std::fs::read_link(part).ok()?;
+                let rest = path.strip_prefix(part).ok()?;
+                // What is before the first link has none in it, so `..` is the folder above.
+                Some(without_parents(&part.parent()?.join(target)).join(rest))
+            });
+            match link {
+                Some(next) => path = next,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether a folder may be read for the code in it: not the user's home folder, and nothing above that.
+    fn is_reachable(&self, folder: &Path) -> bool {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let is_above_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
+        real.parent().is_some() && !is_above_home
+    }
+}
+
 /// What a program needs of where it is installed, and what the interpreters need that its first line names.
-fn of_program(program: &Path, environment: &BTreeMap<OsString, OsString>) -> Vec<PathBuf> {
+fn of_program(
+    program: &Path,
+    environment: &BTreeMap<OsString, OsString>,
+    own: &OwnFiles,
+) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut next = Some(program.to_path_buf());
     for _ in 0..MAX_INTERPRETERS {
-        let Some(program) = next.take() else { break };
+        let Some(program) = next.take().filter(|program| !own.may_be_changed(program)) else {
+            break;
+        };
         folders.extend(installation_of(&program));
         next = interpreter_of(&program).and_then(|name| found(&name, environment).ok());
     }
+    folders.retain(|folder| own.is_reachable(folder));
     folders
 }
 
 /// The most interpreters that start each other.
 const MAX_INTERPRETERS: usize = 4;
+
+/// The program that looks for others in `PATH`.
+const ENV: [&str; 2] = ["/usr/bin/env", "/bin/env"];
 
 /// The program that the first line of a script names: `#!/usr/bin/python3`, or `#!/usr/bin/env node`.
 fn interpreter_of(script: &Path) -> Option<PathBuf> {
@@ -181,7 +279,7 @@ fn interpreter_of(script: &Path) -> Option<PathBuf> {
     let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_whitespace();
     let first = Path::new(words.next()?);
-    match first.ends_with("env") {
+    match ENV.iter().any(|env| first == Path::new(env)) {
         true => words.find(|word| !word.starts_with('-') && !word.contains('=')).map(PathBuf::from),
         false => Some(first.into()),
     }
@@ -255,6 +353,44 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
+    fn what_a_server_may_change_does_not_say_what_it_reaches() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for folder in ["granted", "docs", "opt/bin", "home"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in ["docs/a.py", "opt/bin/run", "granted/run"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        symlink("../docs/a.py", root.join("granted/link.py")).unwrap();
+        symlink("../granted/link.py", root.join("opt/through.py")).unwrap();
+        symlink("../docs", root.join("opt/docs")).unwrap();
+        let own = OwnFiles { writable: vec![root.join("granted")], home: Some(root.join("home")) };
+        let check = |file: &str, expected: bool| {
+            assert_eq!(own.may_be_changed(&root.join(file)), expected, "{file}");
+        };
+        check("granted/run", true);
+        check("granted/none", true);
+        check("granted/link.py", true);
+        check("opt/through.py", true);
+        check("opt/docs/a.py", false);
+        check("docs/a.py", false);
+        check("opt/bin/run", false);
+        let environment = BTreeMap::new();
+        let of = |file: &str| of_program(&root.join(file), &environment, &own);
+        assert_eq!(of("granted/run"), [""; 0].map(PathBuf::from));
+        assert!(of("opt/bin/run").contains(&root.join("opt/bin")));
+        // A first line leads nowhere but to where the program is.
+        fs::write(root.join("opt/bin/run"), format!("#!{}/x\n", root.display())).unwrap();
+        assert!(!of("opt/bin/run").contains(&root.join("home")));
+        for folder in ["/", "home", ""] {
+            assert!(!own.is_reachable(&root.join(folder)), "{folder}");
+        }
+    }
+
+    #[test]
     fn the_interpreter_of_a_script_is_that_of_its_first_line() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
@@ -266,6 +402,7 @@ mod tests {
         check("#! /opt/venv/bin/python\n", Some("/opt/venv/bin/python"));
         check("#!/usr/bin/env node\n", Some("node"));
         check("#!/usr/bin/env -S A=b deno run\n", Some("deno"));
+        check("#!/opt/env /opt/x", Some("/opt/env"));
         check("\x7fELF", None);
         check("#!", None);
     }
