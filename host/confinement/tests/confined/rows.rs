@@ -296,32 +296,19 @@ pub(crate) fn tests() -> Vec<Trial> {
             };
             let reads = |path: &Path| Attempt::Read(path.into());
             let writes = |path: &Path| Attempt::Write(path.into());
-            record(
-                false,
-                &[
-                    reads(&granted),
-                    reads(&granted.join("secret")),
-                    reads(&program),
-                    reads(&outside.path("hidden")),
-                    reads(&outside.path("own/hidden")),
-                    writes(&granted.join("new")),
-                    writes(&granted.join("secret")),
-                    Attempt::Connect(port),
-                ],
-            )?;
-            record(
-                true,
-                &[
-                    reads(&granted),
-                    reads(&granted.join("secret")),
-                    reads(&program),
-                    reads(&outside.path("hidden")),
-                    reads(&outside.path("own/hidden")),
-                    writes(&granted.join("new")),
-                    writes(&granted.join("secret")),
-                    Attempt::Connect(port),
-                ],
-            )?;
+            let expected = [
+                reads(&granted),
+                reads(&granted.join("secret")),
+                reads(&program),
+                reads(&outside.path("hidden")),
+                reads(&outside.path("own/hidden")),
+                writes(&granted.join("new")),
+                writes(&granted.join("secret")),
+                Attempt::Connect(port),
+            ];
+            record(false, &expected)?;
+            expect(&granted.join("new").exists(), &false)?;
+            record(true, &expected)?;
             expect(&granted.join("new").exists(), &true)
         }),
         Trial::test("what_the_host_has_open_is_closed", || {
