@@ -11,11 +11,11 @@ mod support;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
-use support::{DEMO_SERVER, Project, stderr, stdout};
+use support::{DEMO_SERVER, Project, files_with, output_of, stderr, stdout};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -131,33 +131,10 @@ impl Bus {
 
     /// Stores a secret, and gives what the command says.
     fn store(&self, project: &Project, arguments: &[&str], value: &str) -> (String, String) {
-        let mut command = self.command(project, &[&["secret", "set"], arguments].concat());
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("tenon starts");
-        child.stdin.take().unwrap().write_all(value.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
+        let command = self.command(project, &[&["secret", "set"], arguments].concat());
+        let output = output_of(command, value);
         (stdout(&output), stderr(&output))
     }
-}
-
-/// The files of a project that have a text in them.
-fn files_with(project: &Project, text: &str) -> Vec<PathBuf> {
-    fn walk(folder: &Path, text: &[u8], found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let about = entry.metadata().expect("it is there");
-            if about.is_dir() {
-                walk(&path, text, found);
-            } else if about.is_file()
-                && fs::read(&path).expect("it is read").windows(text.len()).any(|part| part == text)
-            {
-                found.push(path);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(&project.path(""), text.as_bytes(), &mut found);
-    found
 }
 
 fn secrets_are_in_the_keychain_where_there_is_one(programs: &Path) {
@@ -165,15 +142,18 @@ fn secrets_are_in_the_keychain_where_there_is_one(programs: &Path) {
     let bus = Bus::start(programs, &project, true);
     let (printed, said) = bus.store(&project, &["api-key"], "hunter22-of-keychain\n");
     assert_eq!(printed, "stored api-key (keychain)\n", "{said}");
-    assert_eq!(files_with(&project, "hunter22-of-keychain"), [""; 0].map(PathBuf::from));
+    assert_eq!(files_with(&project.path(""), "hunter22-of-keychain"), [""; 0].map(PathBuf::from));
     assert_eq!(stdout(&bus.tenon(&project, &["secret", "list"])), "api-key  keychain\n");
     // One value, wherever it is.
     let (printed, said) = bus.store(&project, &["api-key", "--file"], "hunter22-of-file");
     assert_eq!(printed, "stored api-key (file)\n", "{said}");
-    assert_eq!(files_with(&project, "hunter22-of-file"), [project.path("tenon/secrets/api-key")]);
+    assert_eq!(
+        files_with(&project.path(""), "hunter22-of-file"),
+        [project.path("tenon/secrets/api-key")]
+    );
     let (printed, said) = bus.store(&project, &["api-key", "--keychain"], "hunter22-again");
     assert_eq!(printed, "stored api-key (keychain)\n", "{said}");
-    assert_eq!(files_with(&project, "hunter22"), [""; 0].map(PathBuf::from));
+    assert_eq!(files_with(&project.path(""), "hunter22"), [""; 0].map(PathBuf::from));
     let removed = bus.tenon(&project, &["secret", "remove", "api-key"]);
     assert_eq!(stdout(&removed), "removed api-key\n", "{}", stderr(&removed));
     assert_eq!(stdout(&bus.tenon(&project, &["secret", "list"])), "");
@@ -206,5 +186,8 @@ fn without_a_keychain_secrets_are_in_files(programs: &Path) {
     assert_eq!(printed, "stored api-key (file)\n", "{said}");
     let (_, said) = bus.store(&project, &["api-key", "--keychain"], "x");
     assert!(said.contains("this system has no keychain that can be reached"), "{said}");
-    assert_eq!(files_with(&project, "hunter22-of-file"), [project.path("tenon/secrets/api-key")]);
+    assert_eq!(
+        files_with(&project.path(""), "hunter22-of-file"),
+        [project.path("tenon/secrets/api-key")]
+    );
 }

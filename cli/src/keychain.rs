@@ -2,13 +2,20 @@
 //! offer over D-Bus.
 
 use keyring::{Entry, Error};
-use tenon_config::secret::{Keychain, Secret};
+use std::sync::Arc;
+use tenon_config::secret::{Keychain, LocalSecretStore, Secret};
+use tenon_host::HostEnvironment;
 
 /// Under which service the keychain lists what is Tenon's.
 const SERVICE: &str = "tenon";
 
 /// The keychain. It is connected to when it is first needed, which takes some milliseconds.
 pub(crate) struct SystemKeychain;
+
+/// The secrets of the user: those of the keychain, too.
+pub(crate) fn secret_store(host_environment: HostEnvironment) -> LocalSecretStore {
+    LocalSecretStore::new(host_environment).with_keychain(Arc::new(SystemKeychain))
+}
 
 fn entry(name: &str) -> Result<Entry, String> {
     Entry::new(SERVICE, name).map_err(|error| error.to_string())

@@ -10,14 +10,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::admit::{Admitted, Contents, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
 use tenon_config::config::OnFailure;
 use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
-use tenon_config::secret::LocalSecretStore;
 use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
@@ -34,7 +32,7 @@ use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::interrupt::Interrupts;
-use crate::keychain::SystemKeychain;
+use crate::keychain::secret_store;
 use crate::login::{LoginStore, LoginTokens};
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
@@ -218,6 +216,12 @@ impl FoundPlugins {
         self.approvals().ok_or_else(|| Error::Host(problem.into()))
     }
 
+    /// The plugin of an id that somebody named.
+    pub(crate) fn candidate(&self, id: &str) -> Result<&Candidate, Error> {
+        let found = self.discovery.candidates.iter().find(|candidate| candidate.id() == id);
+        found.ok_or_else(|| self.unknown(id))
+    }
+
     /// Says why there is no plugin of an id that somebody named: because what may be it is broken
     /// or was left out, or because there is none.
     pub(crate) fn unknown(&self, id: &str) -> Error {
@@ -280,8 +284,7 @@ impl FoundPlugins {
         }
         let host_environment = self.sources.host_environment.clone();
         let state = host_environment.state.clone();
-        let secrets = LocalSecretStore::new(host_environment.clone());
-        let secrets = secrets.with_keychain(Arc::new(SystemKeychain));
+        let secrets = secret_store(host_environment.clone());
         let pins = self.pins();
         let decisions = self.decision_files();
         let client = self.client;

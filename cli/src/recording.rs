@@ -25,16 +25,10 @@ impl RecordedCalls {
         let parse = |call: &String| {
             let call = call.trim();
             let (tool, rest) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-            let rest = rest.trim();
-            // JSON has blanks in it.
-            let words: Vec<String> = match rest.starts_with(['{', '[', '"', '@']) {
-                true => vec![rest.to_string()],
-                false => rest.split_whitespace().map(str::to_string).collect(),
-            };
             if tool.is_empty() {
                 return Err(Error::Input("`--call` has no tool".into()));
             }
-            Ok((tool.to_string(), ToolArguments::parse(&words)?))
+            Ok((tool.to_string(), ToolArguments::parse_line(rest)?))
         };
         calls.iter().map(parse).collect::<Result<_, _>>().map(Self)
     }
@@ -171,13 +165,10 @@ impl RecordingReport {
 
 /// What a path is for who proposes grants.
 fn kind_of(path: &Path, environment: &HostEnvironment) -> FileKind {
-    let HostEnvironment { configuration, state, cache, data, .. } = environment;
-    let own = [configuration, state, cache, data].into_iter().flatten();
-    if own.into_iter().any(|folder| path.starts_with(folder)) {
+    if environment.own_folders().any(|folder| path.starts_with(folder)) {
         return FileKind::Own;
     }
-    let protection = Protection::default();
-    let holds_keys = |part: &Path| protection.secret_names().any(|name| part.ends_with(name));
+    let holds_keys = |part: &Path| Protection::secret_names().any(|name| part.ends_with(name));
     if path.ancestors().any(holds_keys) {
         return FileKind::Secret;
     }

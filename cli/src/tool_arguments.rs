@@ -20,6 +20,11 @@ pub(crate) enum ToolArguments {
     Pairs(Vec<(String, String)>),
 }
 
+/// Whether what was typed is JSON, or names it.
+fn is_json(text: &str) -> bool {
+    text == "-" || text.starts_with(['{', '[', '"', '@'])
+}
+
 impl ToolArguments {
     /// Reads what was typed: one JSON text, `@FILE` or `-`, or any number of `KEY=VALUE`.
     ///
@@ -27,12 +32,25 @@ impl ToolArguments {
     ///
     /// Where it is neither, or cannot be read.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
-        let is_json = |word: &str| word == "-" || word.starts_with(['{', '[', '"', '@']);
         match words {
             [] => Ok(Self::Json(Value::Object(Map::new()))),
             [json] if is_json(json) => Ok(Self::Json(output::read_json("arguments", json)?)),
             pairs => pairs.iter().map(|word| pair(word)).collect::<Result<_, _>>().map(Self::Pairs),
         }
+    }
+
+    /// Reads what was typed in one line, in which JSON may have blanks and no other value has any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub(crate) fn parse_line(line: &str) -> Result<Self, Error> {
+        let line = line.trim();
+        let words = match is_json(line) {
+            true => vec![line.to_string()],
+            false => line.split_whitespace().map(str::to_string).collect(),
+        };
+        Self::parse(&words)
     }
 
     /// The call of a tool with these arguments.

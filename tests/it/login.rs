@@ -9,7 +9,7 @@ use std::process::{Child, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use tenon_config::secret::MASK;
 
-use crate::support::{Project, stderr, stdout};
+use crate::support::{Project, files_with, output_of, stderr, stdout};
 
 /// A request that the server got.
 #[derive(Debug, Clone, Default)]
@@ -323,13 +323,7 @@ fn a_login_is_for_all_calls_until_it_is_forgotten() {
     // What the server echoes is no way to see the token.
     let (printed, said) = call(&project, &format!("of {}", server.token()));
     assert_eq!(printed, format!("of {MASK}\n"), "{said}");
-    let is_found = |text: &str| {
-        let files = walk(&project.path("state"));
-        let holds = |path: &std::path::PathBuf| {
-            String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(text)
-        };
-        files.into_iter().filter(holds).collect::<Vec<_>>()
-    };
+    let is_found = |text: &str| files_with(&project.path("state"), text);
     let kept = is_found(&server.token());
     assert_eq!(kept.len(), 1, "it is kept once: {kept:?}");
     assert!(kept[0].parent().unwrap().ends_with("logins"), "{kept:?}");
@@ -349,15 +343,6 @@ fn a_login_is_for_all_calls_until_it_is_forgotten() {
     let again = tenon(&project, &["logout", &server.url()]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("there is no login to"), "{}", stderr(&again));
-}
-
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let found = entries.flat_map(|entry| match entry.path() {
-        path if path.is_dir() => walk(&path),
-        path => vec![path],
-    });
-    found.collect()
 }
 
 #[test]
@@ -494,11 +479,7 @@ fn a_client_that_the_user_names_proves_itself_with_a_stored_secret() {
 
 /// Stores a secret whose value comes by standard input.
 fn store(project: &Project, arguments: &[&str], value: &str) -> Output {
-    let mut command = command(project, &[&["secret", "set"], arguments].concat());
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("tenon starts");
-    child.stdin.take().unwrap().write_all(value.as_bytes()).expect("it reads");
-    child.wait_with_output().expect("it ends")
+    output_of(command(project, &[&["secret", "set"], arguments].concat()), value)
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
@@ -229,6 +229,29 @@ pub(crate) fn tenon() -> &'static Path {
         let target = test.ancestors().nth(3).expect("it is three folders deep");
         target.join("debug").join("tenon")
     })
+}
+
+/// What comes of a command that reads this.
+pub(crate) fn output_of(mut command: Command, input: &str) -> Output {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("tenon starts");
+    child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
+    child.wait_with_output().expect("it ends")
+}
+
+/// The files in a folder, however deep, that have a text in them.
+pub(crate) fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, about) = (entry.path(), entry.metadata().expect("it is there"));
+        let has_text = |bytes: &[u8]| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        if about.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if about.is_file() && has_text(&fs::read(&path).expect("it is read")) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// A platform of this configuration.

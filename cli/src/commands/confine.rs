@@ -18,8 +18,8 @@ use crate::{Common, open, output};
 
 The server runs once and makes the calls. It reaches every file of its user and every public host meanwhile, and whatever it \
 reads, writes and requests beyond what every server may is recorded. The calls are made for real. The capabilities that \
-would allow all that are printed; they are as good as the calls were. `tenon doctor SERVER --trace` shows what a server is refused that has capabilities \
-already.")]
+would allow all that are printed; they are as good as the calls were. `tenon doctor SERVER --trace` shows what a server \
+is refused that has capabilities already.")]
 pub(crate) struct Args {
     /// The server, as `tenon plugins` names it
     #[arg(value_name = "SERVER")]
@@ -72,9 +72,7 @@ pub(super) fn local_server<'a>(
     found: &'a open::FoundPlugins,
     server: &str,
 ) -> Result<&'a Candidate, Error> {
-    let candidates = &found.discovery.candidates;
-    let candidate = candidates.iter().find(|candidate| candidate.id() == server);
-    let candidate = candidate.ok_or_else(|| found.unknown(server))?;
+    let candidate = found.candidate(server)?;
     match &candidate.source {
         Source::Mcp(found) if matches!(found.place, ServerLocation::Child(_)) => Ok(candidate),
         _ => Err(Error::Input(format!(

@@ -2,15 +2,14 @@
 
 use serde_json::json;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tenon_config::discover::{Remote, ServerLocation, Source};
-use tenon_config::secret::{LocalSecretStore, SecretStore};
+use tenon_config::secret::SecretStore;
 use tenon_host::HostEnvironment;
 use url::Url;
 
 use crate::error::Error;
-use crate::keychain::SystemKeychain;
+use crate::keychain::secret_store;
 use crate::login::{LoginError, LoginOptions, LoginStore, log_in};
 use crate::{Common, open, output};
 
@@ -59,8 +58,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let failed = |error| Error::Login { server: args.server.clone(), error };
     let client_secret = match &args.client_secret {
         Some(name) => {
-            let secrets = LocalSecretStore::new(HostEnvironment::of_process());
-            let secrets = secrets.with_keychain(Arc::new(SystemKeychain));
+            let secrets = secret_store(HostEnvironment::of_process());
             let secret = secrets.secret(&args.server, name).await;
             let unset = || {
                 let remedy = secrets.remedy(name).unwrap_or_default();
@@ -118,8 +116,7 @@ pub(super) fn login_store(server: &str) -> Result<LoginStore, Error> {
 /// The URL of a server elsewhere that somebody named. With `to_use` it must be one that uses a login.
 pub(super) fn server_url(common: &Common, server: &str, to_use: bool) -> Result<Url, Error> {
     let found = open::found(common)?;
-    let candidate = found.discovery.candidates.iter().find(|candidate| candidate.id() == server);
-    let candidate = candidate.ok_or_else(|| found.unknown(server))?;
+    let candidate = found.candidate(server)?;
     let here =
         || Error::Input(format!("\"{server}\" is no MCP server elsewhere: nobody logs in to it"));
     let Source::Mcp(found) = &candidate.source else { return Err(here()) };

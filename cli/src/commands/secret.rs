@@ -3,7 +3,6 @@
 use serde_json::json;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
-use std::sync::Arc;
 use tenon_config::diagnostic::chain;
 use tenon_config::secret::{
     LocalSecretStore, MIN_SECRET_LENGTH, PrivateValues, Secret, Storage, ValueError, is_value_name,
@@ -12,7 +11,7 @@ use tenon_config::secret::{
 use tenon_host::HostEnvironment;
 
 use crate::error::Error;
-use crate::keychain::SystemKeychain;
+use crate::keychain::secret_store;
 use crate::{Common, output};
 
 /// Manage the secrets that plugins and servers may be granted
@@ -82,8 +81,7 @@ fn storage_name(storage: Storage) -> &'static str {
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let store = LocalSecretStore::new(HostEnvironment::of_process());
-    let store = store.with_keychain(Arc::new(SystemKeychain));
+    let store = secret_store(HostEnvironment::of_process());
     let no_folder = || Error::Host("no folder for secrets: HOME is not set".into());
     let stored = store.stored().ok_or_else(no_folder)?;
     match args.verb {

@@ -1,10 +1,9 @@
 //! How a user logs in: with a browser, which comes back with a code that is exchanged for tokens.
 
 use hyper::header::WWW_AUTHENTICATE;
-use oauth2::TokenResponse;
 use rmcp::transport::auth::{
     AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, OAuthClientConfig,
-    OAuthTokenResponse, WWWAuthenticateParams,
+    WWWAuthenticateParams,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -17,8 +16,8 @@ use url::Url;
 
 use super::error::LoginError;
 use super::http::LoginHttp;
-use super::redirect::{RedirectAnswer, RedirectListener};
-use super::store::{Login, LoginClient, LoginStore, now};
+use super::redirect::{RedirectAnswer, RedirectListener, query_parameter};
+use super::store::{Login, LoginClient, LoginStore};
 
 /// How long a user may take.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
@@ -72,10 +71,9 @@ pub(crate) async fn log_in(
     let scopes_shown: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let page = manager.get_authorization_url(&scopes_shown).await?;
     let is_safe = |url: &Url| url.scheme() == "https" || url.scheme() == "http" && is_loopback(url);
-    if !Url::parse(&page).is_ok_and(|url| is_safe(&url)) {
-        return Err(LoginError::Page);
-    }
-    let (state, resource) = (parameter(&page, "state"), parameter(&page, "resource"));
+    let url = Url::parse(&page).ok().filter(is_safe).ok_or(LoginError::Page)?;
+    let parameter = |name: &str| query_parameter(&url, name).unwrap_or_default();
+    let (state, resource) = (parameter("state"), parameter("resource"));
     show(&page);
     let answer = timeout(LOGIN_TIMEOUT, listener.answer(&state)).await;
     let timed_out = |_| LoginError::TimedOut(humantime::format_duration(LOGIN_TIMEOUT));
@@ -85,31 +83,21 @@ pub(crate) async fn log_in(
     };
     let tokens = manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
     let tokens = tokens.await?;
-    let login = login(&tokens, metadata, client, resource, scopes);
-    store.write(server.as_str(), &login)?;
-    store.forget_challenge(server.as_str());
-    Ok(login)
-}
-
-fn login(
-    tokens: &OAuthTokenResponse,
-    metadata: AuthorizationMetadata,
-    client: LoginClient,
-    resource: String,
-    requested: Vec<String>,
-) -> Login {
-    // All that was requested is granted where nothing else is said: RFC 6749, section 5.1.
-    let granted = tokens.scopes().map(|scopes| scopes.iter().map(|of| of.to_string()).collect());
-    Login {
+    // All that was requested is granted where nothing else is said.
+    let login = Login {
         issuer: metadata.issuer,
         token_endpoint: metadata.token_endpoint,
         client,
         resource,
-        scopes: granted.unwrap_or(requested),
-        access_token: tokens.access_token().secret().clone(),
-        refresh_token: tokens.refresh_token().map(|token| token.secret().clone()),
-        expires: tokens.expires_in().map(|time| now().saturating_add(time.as_secs())),
-    }
+        scopes,
+        access_token: String::new(),
+        refresh_token: None,
+        expires: None,
+    };
+    let login = login.with_tokens(&tokens);
+    store.write(server.as_str(), &login)?;
+    store.forget_challenge(server.as_str());
+    Ok(login)
 }
 
 /// What a server wants of who asks.
@@ -120,6 +108,11 @@ struct ServerChallenge {
     missing: Vec<String>,
     /// The status with which the server answered somebody unknown, where it did not refuse.
     unasked: Option<u16>,
+}
+
+/// Whether a challenge is for tokens as these are (RFC 6750).
+pub(super) fn is_bearer(challenge: &str) -> bool {
+    challenge.to_ascii_lowercase().starts_with("bearer")
 }
 
 /// Asks a server what it wants, where it has not said so already when it refused a request.
@@ -149,8 +142,7 @@ async fn challenge(server: &Url, store: &LoginStore) -> Result<ServerChallenge, 
         }
         let values = answer.headers().get_all(WWW_AUTHENTICATE).iter();
         let mut texts = values.filter_map(|value| value.to_str().ok());
-        let is_bearer = |text: &&str| text.to_ascii_lowercase().starts_with("bearer");
-        let text = texts.find(is_bearer).map(str::to_string);
+        let text = texts.find(|text| is_bearer(text)).map(str::to_string);
         return Ok(ServerChallenge { text, missing: Vec::new(), unasked: None });
     }
     Ok(ServerChallenge { text: None, missing: Vec::new(), unasked })
@@ -239,14 +231,4 @@ fn wants_secret_in_body(metadata: &AuthorizationMetadata) -> bool {
     let methods = methods.and_then(|methods| methods.as_array());
     let takes = |name: &str| methods.is_some_and(|all| all.iter().any(|method| method == name));
     takes("client_secret_post") && !takes("client_secret_basic")
-}
-
-/// A parameter of the query of a URL that was made here.
-fn parameter(url: &str, name: &str) -> String {
-    let url = Url::parse(url).ok();
-    let find = |url: Url| {
-        let found = url.query_pairs().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.into_owned())
-    };
-    url.and_then(find).unwrap_or_default()
 }

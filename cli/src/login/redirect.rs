@@ -111,13 +111,16 @@ fn respond(
     (response, answer)
 }
 
+/// A parameter of the query of a URL.
+pub(super) fn query_parameter(url: &Url, name: &str) -> Option<String> {
+    let found = url.query_pairs().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.into_owned())
+}
+
 /// What the path and the query of a request say, if they are those of an answer.
 fn read(target: &str, state: &str) -> Option<RedirectAnswer> {
     let url = Url::parse("http://localhost").ok()?.join(target).ok()?;
-    let parameter = |name: &str| {
-        let found = url.query_pairs().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.into_owned())
-    };
+    let parameter = |name: &str| query_parameter(&url, name);
     if url.path() != PATH || parameter("state")? != state {
         return None;
     }

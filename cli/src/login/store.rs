@@ -1,5 +1,6 @@
 //! What is kept of logins: tokens in the system's keychain or in private files, one for each server by its URL.
 
+use oauth2::TokenResponse;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -49,11 +50,25 @@ pub(crate) struct LoginClient {
 const EARLY: Duration = Duration::from_secs(30);
 
 /// The time in seconds since 1970.
-pub(super) fn now() -> u64 {
+fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 impl Login {
+    /// The same with other tokens. What is not said of them stays: the scopes (RFC 6749, section 5.1), and what renews them
+    /// (section 6).
+    pub(super) fn with_tokens(self, tokens: &impl TokenResponse) -> Self {
+        let scopes = tokens.scopes().map(|scopes| scopes.iter().map(|of| of.to_string()).collect());
+        let refresh_token = tokens.refresh_token().map(|token| token.secret().clone());
+        Self {
+            scopes: scopes.unwrap_or(self.scopes),
+            access_token: tokens.access_token().secret().clone(),
+            refresh_token: refresh_token.or(self.refresh_token),
+            expires: tokens.expires_in().map(|time| now().saturating_add(time.as_secs())),
+            ..self
+        }
+    }
+
     /// Whether its access token is still good for a while, as far as that is known.
     pub(super) fn is_fresh(&self) -> bool {
         self.expires.is_none_or(|end| now() + EARLY.as_secs() < end)

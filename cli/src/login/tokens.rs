@@ -2,9 +2,7 @@
 
 use async_trait::async_trait;
 use oauth2::basic::{BasicClient, BasicErrorResponseType};
-use oauth2::{
-    AuthType, ClientId, ClientSecret, RefreshToken, RequestTokenError, TokenResponse, TokenUrl,
-};
+use oauth2::{AuthType, ClientId, ClientSecret, RefreshToken, RequestTokenError, TokenUrl};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tenon_config::diagnostic::chain;
@@ -14,8 +12,9 @@ use tokio::task::spawn_blocking;
 use url::Url;
 
 use super::error::LoginError;
+use super::flow::is_bearer;
 use super::http::LoginHttp;
-use super::store::{Login, LoginStore, now};
+use super::store::{Login, LoginStore};
 
 /// The tokens of all servers that the user is logged in to.
 pub(crate) struct LoginTokens {
@@ -117,18 +116,7 @@ impl LoginTokens {
             RequestTokenError::ServerResponse(answer) => RenewError::Failed(answer.to_string()),
             error => RenewError::Failed(chain(error)),
         })?;
-        let scopes = tokens.scopes().map(|scopes| scopes.iter().map(|of| of.to_string()).collect());
-        let renewed = Login {
-            access_token: tokens.access_token().secret().clone(),
-            // One that is not replaced stays: RFC 6749, section 6.
-            refresh_token: tokens
-                .refresh_token()
-                .map(|token| token.secret().clone())
-                .or_else(|| login.refresh_token.clone()),
-            expires: tokens.expires_in().map(|time| now().saturating_add(time.as_secs())),
-            scopes: scopes.unwrap_or_else(|| login.scopes.clone()),
-            ..login.clone()
-        };
+        let renewed = login.clone().with_tokens(&tokens);
         let (store, url, kept) = (self.store.clone(), server.to_string(), renewed.clone());
         let written = spawn_blocking(move || store.write(&url, &kept)).await;
         written.map_err(|error| RenewError::Failed(error.to_string()))??;
@@ -170,8 +158,8 @@ impl AccessTokens for LoginTokens {
         };
         // Not the same once more.
         let token = token.filter(|token| refused != Some(token.reveal()));
-        let is_bearer = |of: &&String| of.to_ascii_lowercase().starts_with("bearer");
-        let challenge = wants_more.or_else(|| refusal.challenges.iter().find(is_bearer));
+        let bearer = || refusal.challenges.iter().find(|challenge| is_bearer(challenge));
+        let challenge = wants_more.or_else(bearer);
         if let (None, Some(challenge)) = (&token, challenge) {
             self.store.note_challenge(server, challenge);
         }

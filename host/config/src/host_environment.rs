@@ -44,6 +44,12 @@ impl fmt::Debug for HostEnvironment {
 }
 
 impl HostEnvironment {
+    /// The host's own folders, which are for no plugin.
+    pub fn own_folders(&self) -> impl Iterator<Item = &Path> {
+        let own = [&self.state, &self.configuration, &self.cache, &self.data];
+        own.into_iter().flatten().map(PathBuf::as_path)
+    }
+
     /// Nothing: no variable, and no folder.
     pub const EMPTY: Self = Self {
         environment: BTreeMap::new(),

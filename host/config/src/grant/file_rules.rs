@@ -61,9 +61,7 @@ impl FileRules {
         deciding: &BTreeSet<PathBuf>,
     ) -> Self {
         let sets = grants.paths();
-        let HostEnvironment { state, configuration, cache, data, .. } = host_environment;
-        let own = [state, configuration, cache, data].into_iter().flatten();
-        let own = own.filter_map(|folder| resolve(folder)).collect();
+        let own = host_environment.own_folders().filter_map(resolve).collect();
         let protection = match sets.is_empty() {
             true => Protection::default(),
             false => Protection::of(host_environment).with(deciding),
@@ -122,7 +120,7 @@ impl FileRules {
         let reachable = self.reachable();
         let folders = reachable.iter().map(|folder| folder.path.as_path()).chain(home);
         let secret = folders
-            .flat_map(|folder| self.protection.secret_names().map(move |name| folder.join(name)));
+            .flat_map(|folder| Protection::secret_names().map(move |name| folder.join(name)));
         let is_named = |path: &Path| reachable.iter().any(|folder| folder.path.starts_with(path));
         let own = self.data_folder.as_deref().map(Path::new);
         let never = self.never.iter().map(PathBuf::from);

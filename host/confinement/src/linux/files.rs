@@ -129,17 +129,10 @@ const DEFAULT_OWN_BYTES: u64 = 1 << 30;
 
 /// Lets nothing be changed but what is granted for that.
 fn close_files(program: &ConfinedProgram) -> io::Result<()> {
-    let is_writable = |rule: &Rule| {
-        let is_device = DEVICES.iter().any(|device| rule.path == Path::new(device));
-        rule.access.contains(AccessFs::WriteFile) && !is_device
-    };
+    let is_writable = |rule: &Rule| rule.access.contains(AccessFs::WriteFile);
     let recording = program.confinement.recording.as_ref().and_then(|of| of.file.parent());
-    let recording = recording.map(|folder| Rule {
-        path: folder.into(),
-        access: AccessFs::WriteFile.into(),
-        follows_links: true,
-    });
-    let writable = rules(program).filter(is_writable).chain(recording);
+    let recording = recording.map(|folder| rule(folder.into(), AccessFs::WriteFile.into()));
+    let writable = rules_of_program(program).filter(is_writable).chain(recording);
     let writable = writable.filter_map(|rule| rule.open());
     // By the handle, which nobody makes lead elsewhere.
     let paths = writable
@@ -229,22 +222,32 @@ pub(super) fn restrict(program: &ConfinedProgram) -> Result<(), LaunchError> {
     }
 }
 
+/// A rule for what is of the system, or made for the program.
+fn rule(path: PathBuf, access: BitFlags<AccessFs>) -> Rule {
+    Rule { path, access, follows_links: true }
+}
+
 /// What the program may do with which files.
 fn rules(program: &ConfinedProgram) -> impl Iterator<Item = Rule> {
     let (read, all) = (AccessFs::from_read(LANDLOCK), AccessFs::from_all(LANDLOCK));
+    let system = SYSTEM.iter().map(PathBuf::from).chain(settings());
+    let system = system.map(move |path| rule(path, read));
+    let devices = DEVICES.iter().map(move |path| rule(path.into(), all));
+    rules_of_program(program).chain(system).chain(devices)
+}
+
+/// The same without what every program may do.
+fn rules_of_program(program: &ConfinedProgram) -> impl Iterator<Item = Rule> {
+    let all = AccessFs::from_all(LANDLOCK);
     let own = temporary(program).map(|(_, place)| PathBuf::from(place));
-    let system = |path: PathBuf, access| Rule { path, access, follows_links: true };
-    let own = OWN.iter().map(PathBuf::from).chain(own).map(move |path| system(path, all));
-    let settings = settings().into_iter().map(move |path| system(path, read));
-    let devices = DEVICES.iter().map(move |path| system(path.into(), all));
-    let system = SYSTEM.iter().map(move |path| system(path.into(), read)).chain(settings);
+    let own = OWN.iter().map(PathBuf::from).chain(own).map(move |path| rule(path, all));
     let granted = program.confinement.reachable.iter().map(|folder| {
         let ReachableFolder { path, read, write, follows_links } = folder;
         let reading = if *read { AccessFs::from_read(LANDLOCK) } else { BitFlags::EMPTY };
         let writing = if *write { AccessFs::from_write(LANDLOCK) } else { BitFlags::EMPTY };
         Rule { path: path.clone(), access: reading | writing, follows_links: *follows_links }
     });
-    own.chain(system).chain(devices).chain(granted)
+    own.chain(granted)
 }
 
 /// Which files a confinement has, for whom it does not restrict.
@@ -277,8 +280,7 @@ impl AllowedFiles {
     pub(super) fn allows(&self, path: &Path, write: bool) -> bool {
         let allowed = if write { &self.writable } else { &self.readable };
         let is_allowed = allowed.iter().any(|folder| path.starts_with(folder));
-        let is_hidden = self.hidden.iter().any(|hidden| path.starts_with(hidden));
-        self.is_own(path) || is_allowed && !is_hidden
+        self.is_own(path) || is_allowed && !self.hides(path)
     }
 
     /// Whether there is nothing of a path, or something else.

@@ -159,9 +159,10 @@ impl Network {
         Self { reached, ..self }
     }
 
-    fn tell(&self, grant: &str, is_granted: bool) {
+    /// Tells of a request that is granted.
+    fn tell_granted(&self, url: &Url) {
         if let Some(reached) = &self.reached {
-            reached(grant, is_granted);
+            reached(&everything_at(url), true);
         }
     }
 
@@ -178,7 +179,7 @@ impl Network {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
             return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         }
-        self.tell(&everything_at(url), true);
+        self.tell_granted(url);
         let timeouts = Timeouts::new(options, &self.limits);
         let deadline = timeouts.deadline;
         let authorization = self.authorization.as_ref();
@@ -268,7 +269,7 @@ impl Network {
             let said = self.refuse(&format!("a tunnel to {authority}"), &everything_at(&urls[0]));
             return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
         };
-        self.tell(&everything_at(url), true);
+        self.tell_granted(url);
         let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
         let connecting = self.connect_in_the_clear(&target, CONNECT_TIMEOUT);
         connected_within(CONNECT_TIMEOUT, connecting).await
@@ -381,7 +382,9 @@ impl Network {
     }
 
     fn refuse(&self, tried: &str, value: &str) -> String {
-        self.tell(value, false);
+        if let Some(reached) = &self.reached {
+            reached(value, false);
+        }
         not_granted(&self.plugin, tried, NETWORK, value)
     }
 }
