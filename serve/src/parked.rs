@@ -16,8 +16,9 @@ use crate::lock;
 use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
 use crate::seal::{Seal, SealError, SealId};
 
-/// How long concurrent questions of one call wait for each other, so that the client gets them together.
-const GATHERING_TIME: Duration = Duration::from_millis(2);
+/// How long concurrent questions of one call wait for each other, so that the client gets them together. Nothing for
+/// who answers them, and longer than a busy machine keeps a thread that asks several from running.
+const GATHERING_TIME: Duration = Duration::from_millis(50);
 
 /// The most questions of one call at a time.
 const MAX_QUESTIONS: usize = 16;
