@@ -26,6 +26,10 @@ pub(crate) const RUDE_SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 /// The MCP server that reaches for what it is told to.
 pub(crate) const REACHING_SERVER: &str = env!("CARGO_BIN_EXE_reaching-server");
 
+/// A launcher of servers on a system that lets users make no namespaces.
+pub(crate) const LAUNCHER_WITHOUT_NAMESPACES: &str =
+    env!("CARGO_BIN_EXE_launcher-without-namespaces");
+
 /// The MCP server that says what a file says.
 pub(crate) const SCRIPTED_SERVER: &str = env!("CARGO_BIN_EXE_scripted-server");
 

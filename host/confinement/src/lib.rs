@@ -6,8 +6,8 @@
 //! Landlock and seccomp, and starts the program. What the program is, and what it may reach, the launcher reads from the
 //! beginning of its standard input ([`ConfinedProgram::encode`]); the rest of that is the program's.
 //!
-//! This crate decides nothing: which files and hosts are granted, its caller says. It needs Linux with user namespaces
-//! and Landlock; elsewhere [`run_launcher`] says that it cannot.
+//! This crate decides nothing: which files and hosts are granted, its caller says. It needs Linux with Landlock, and with
+//! user namespaces or of version 6.12; elsewhere [`run_launcher`] says that it cannot.
 
 mod program;
 

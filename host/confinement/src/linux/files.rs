@@ -1,8 +1,8 @@
 //! Which files the program finds: mounts hide some, and Landlock allows others.
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::mount::{
@@ -62,10 +62,26 @@ const SYSTEM: &[&str] = &[
     "/etc/ssl",
     "/etc/terminfo",
     "/etc/timezone",
-    "/proc",
     "/sys/devices/system/cpu",
     "/sys/fs/cgroup",
     "/sys/kernel/mm/transparent_hugepage",
+];
+
+/// What every program may read of the kernel's files where it sees its own processes alone.
+const OWN_PROCESSES: &[&str] = &["/proc"];
+
+/// The same where all processes are to be seen: what is of no process, and of the program itself. What it starts finds
+/// nothing of itself.
+const ALL_PROCESSES: &[&str] = &[
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/self",
 ];
 
 /// What the names of further files in `/etc` begin with: settings of interpreters.
@@ -74,8 +90,17 @@ const SETTINGS: &[&str] = &["node", "npmrc", "perl", "pip.conf", "python", "ruby
 /// Devices, which may be written to as well.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
 
-/// Folders in which the program finds only what it puts there. They end with it.
+/// Folders in which the program finds only what it puts there, in a view of its own. They end with it.
 const OWN: &[&str] = &["/dev/shm"];
+
+/// Which files there are for the program, before some are granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    /// A view of its own, in which something can be hidden.
+    Own,
+    /// That of all programs.
+    Shared,
+}
 
 /// Makes a view of the file system in which the program finds its own processes alone, and in which nothing can be changed
 /// that is not granted: Landlock does not look at modes, times, owners and attributes.
@@ -116,7 +141,7 @@ pub(super) fn hide(program: &ConfinedProgram) -> Result<(), LaunchError> {
         hide_path(folder).map_err(failed("hiding the recording"))?;
     }
     // Last: what is hidden may lie in it, and what it is made of may be hidden.
-    if let Some((folder, TEMPORARY)) = temporary(program) {
+    if let Some((folder, TEMPORARY)) = temporary(program, View::Own) {
         mount_bind(folder, TEMPORARY).map_err(failed("making temporary folders"))?;
         set_read_only(Path::new(TEMPORARY), false, false)
             .map_err(failed("making temporary folders"))?;
@@ -132,12 +157,11 @@ fn close_files(program: &ConfinedProgram) -> io::Result<()> {
     let is_writable = |rule: &Rule| rule.access.contains(AccessFs::WriteFile);
     let recording = program.confinement.recording.as_ref().and_then(|of| of.file.parent());
     let recording = recording.map(|folder| rule(folder.into(), AccessFs::WriteFile.into()));
-    let writable = rules_of_program(program).filter(is_writable).chain(recording);
+    let writable = rules_of_program(program, View::Own).filter(is_writable).chain(recording);
     let writable = writable.filter_map(|rule| rule.open());
     // By the handle, which nobody makes lead elsewhere.
-    let paths = writable
-        .map(|handle| PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).read_link());
-    let paths: BTreeSet<PathBuf> = paths.collect::<io::Result<_>>()?;
+    let paths: BTreeSet<PathBuf> =
+        writable.map(|handle| place(&handle)).collect::<io::Result<_>>()?;
     // What lies in another one is no mount of its own: nothing is moved from one mount to another.
     let is_outermost =
         |path: &&PathBuf| !path.ancestors().skip(1).any(|above| paths.contains(above));
@@ -179,13 +203,13 @@ fn set_read_only(path: &Path, is_read_only: bool, recursive: bool) -> io::Result
 const TEMPORARY: &str = "/tmp";
 
 /// The folder for temporary files, and where the program finds it: there, unless something of what is below that is
-/// granted, or is where the program is or runs.
-pub(super) fn temporary(program: &ConfinedProgram) -> Option<(&Path, &str)> {
+/// granted, or is where the program is or runs. In a view of all programs it is where it is.
+pub(super) fn temporary(program: &ConfinedProgram, view: View) -> Option<(&Path, &str)> {
     let ConfinedProgram { program, folder: own, confinement, .. } = program;
     let folder = confinement.temporary.as_deref()?;
     let reachable = confinement.reachable.iter().map(|folder| folder.path.as_path());
     let mut needed = reachable.chain([program.as_path()]).chain(own.as_deref());
-    let place = match needed.any(|path| path.starts_with(TEMPORARY)) {
+    let place = match view == View::Shared || needed.any(|path| path.starts_with(TEMPORARY)) {
         true => folder.to_str()?,
         false => TEMPORARY,
     };
@@ -211,9 +235,34 @@ fn hide_path(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Checks that nothing lies in what is granted that has to be hidden: that takes a view of the program's own.
+pub(super) fn check_hidden(program: &ConfinedProgram) -> Result<(), LaunchError> {
+    let granted: Vec<PathBuf> = rules_of_program(program, View::Shared)
+        .filter_map(|rule| place(&rule.open()?).ok())
+        .collect();
+    for hidden in &program.confinement.hidden {
+        let Ok(place) = hidden.canonicalize() else { continue };
+        if let Some(folder) = granted.iter().find(|folder| place.starts_with(folder)) {
+            let problem = format!(
+                "{} lies in {}, which is granted, and this system has no user namespaces, without which it cannot be \
+                 hidden; grant less",
+                hidden.display(),
+                folder.display()
+            );
+            return Err(LaunchError { doing: "hiding files", problem });
+        }
+    }
+    Ok(())
+}
+
+/// Where something is that is open.
+fn place(handle: &OwnedFd) -> io::Result<PathBuf> {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).read_link()
+}
+
 /// Restricts this thread, and what it starts, to the files that are granted and those of the system.
-pub(super) fn restrict(program: &ConfinedProgram) -> Result<(), LaunchError> {
-    let status = ruleset(rules(program)).map_err(failed("restricting files"))?;
+pub(super) fn restrict(program: &ConfinedProgram, view: View) -> Result<(), LaunchError> {
+    let status = ruleset(rules(program, view), view).map_err(failed("restricting files"))?;
     match status {
         RulesetStatus::NotEnforced => {
             Err(LaunchError { doing: "restricting files", problem: NO_LANDLOCK.into() })
@@ -228,19 +277,24 @@ fn rule(path: PathBuf, access: BitFlags<AccessFs>) -> Rule {
 }
 
 /// What the program may do with which files.
-fn rules(program: &ConfinedProgram) -> impl Iterator<Item = Rule> {
+fn rules(program: &ConfinedProgram, view: View) -> impl Iterator<Item = Rule> {
     let (read, all) = (AccessFs::from_read(LANDLOCK), AccessFs::from_all(LANDLOCK));
-    let system = SYSTEM.iter().map(PathBuf::from).chain(settings());
+    let processes = match view {
+        View::Own => OWN_PROCESSES,
+        View::Shared => ALL_PROCESSES,
+    };
+    let system = SYSTEM.iter().chain(processes).map(PathBuf::from).chain(settings());
     let system = system.map(move |path| rule(path, read));
     let devices = DEVICES.iter().map(move |path| rule(path.into(), all));
-    rules_of_program(program).chain(system).chain(devices)
+    rules_of_program(program, view).chain(system).chain(devices)
 }
 
 /// The same without what every program may do.
-fn rules_of_program(program: &ConfinedProgram) -> impl Iterator<Item = Rule> {
+fn rules_of_program(program: &ConfinedProgram, view: View) -> impl Iterator<Item = Rule> {
     let all = AccessFs::from_all(LANDLOCK);
-    let own = temporary(program).map(|(_, place)| PathBuf::from(place));
-    let own = OWN.iter().map(PathBuf::from).chain(own).map(move |path| rule(path, all));
+    let folders = if view == View::Own { OWN } else { &[] };
+    let own = temporary(program, view).map(|(_, place)| PathBuf::from(place));
+    let own = folders.iter().map(PathBuf::from).chain(own).map(move |path| rule(path, all));
     let granted = program.confinement.reachable.iter().map(|folder| {
         let ReachableFolder { path, read, write, follows_links } = folder;
         let reading = if *read { AccessFs::from_read(LANDLOCK) } else { BitFlags::EMPTY };
@@ -262,7 +316,7 @@ pub(super) struct AllowedFiles {
 impl AllowedFiles {
     pub(super) fn of(program: &ConfinedProgram) -> Self {
         let (mut readable, mut writable) = (Vec::new(), Vec::new());
-        for Rule { path, access, .. } in rules(program) {
+        for Rule { path, access, .. } in rules(program, View::Own) {
             let path = path.canonicalize().unwrap_or(path);
             if access.contains(AccessFs::ReadFile) {
                 readable.push(path.clone());
@@ -272,7 +326,8 @@ impl AllowedFiles {
             }
         }
         let hidden = program.confinement.hidden.clone();
-        let has_own_temporary = temporary(program).is_some_and(|(_, place)| place == TEMPORARY);
+        let has_own_temporary =
+            temporary(program, View::Own).is_some_and(|(_, place)| place == TEMPORARY);
         Self { readable, writable, hidden, has_own_temporary }
     }
 
@@ -319,12 +374,16 @@ impl Rule {
     }
 }
 
-fn ruleset(allowed: impl Iterator<Item = Rule>) -> Result<RulesetStatus, RulesetError> {
+fn ruleset(allowed: impl Iterator<Item = Rule>, view: View) -> Result<RulesetStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(LANDLOCK))?
-        .scope(Scope::AbstractUnixSocket | Scope::Signal)?
-        .create()?;
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)?;
+    if view == View::Shared {
+        // No rule allows any: in a network that is not the program's own it listens nowhere, and connects to nothing.
+        ruleset = ruleset.handle_access(AccessNet::from_all(LANDLOCK))?;
+    }
+    let mut ruleset = ruleset.create()?;
     for rule in allowed {
         // What is not there needs no rule.
         let Some(handle) = rule.open() else { continue };

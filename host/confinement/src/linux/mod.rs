@@ -1,21 +1,24 @@
-//! The launcher on Linux: two processes, one inside of the other's namespaces.
-//!
-//! The outer one makes the namespaces and waits. The inner one is their first process: when it ends, the kernel ends all
-//! others in them, whatever they have done to get away. It is killed with the outer one.
+//! The launcher on Linux: two processes, of which the outer one has the host's signals and waits, and the inner one makes
+//! the sandbox. Where users may make namespaces, the inner one is their first process (`namespaces`); elsewhere Landlock and
+//! seccomp have to do (`without_namespaces`).
 
+mod connections;
 mod files;
+mod namespaces;
 mod network;
+mod process;
 mod recorder;
 mod support;
 mod system_calls;
+mod without_namespaces;
 
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getgid, getrlimit,
-    getuid, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait, waitpid,
+    Pid, Resource, Rlimit, WaitOptions, WaitStatus, getgid, getpgrp, getpid, getrlimit, getuid,
+    setrlimit, waitpid,
 };
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set,
@@ -25,12 +28,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::process::{Command, ExitCode};
-use std::thread;
 
 pub(crate) use support::check as support;
 
-use self::recorder::Recorder;
-use self::system_calls::Filters;
+use self::files::View;
 use crate::program::{ConfinedProgram, ProcessLimits};
 use crate::{LaunchError, NOT_CONFINED};
 
@@ -39,7 +40,7 @@ fn failed<E: fmt::Display>(doing: &'static str) -> impl FnOnce(E) -> LaunchError
     move |error| LaunchError { doing, problem: error.to_string() }
 }
 
-/// Makes the namespaces and a process in them, and ends as that ends.
+/// Starts the process that makes the sandbox, and ends as that ends.
 pub(crate) fn run() -> Result<ExitCode, LaunchError> {
     // Who stops the program sends signals to the whole group, and is told how it ended.
     SigSet::all().thread_block().map_err(failed("blocking signals"))?;
@@ -49,24 +50,15 @@ pub(crate) fn run() -> Result<ExitCode, LaunchError> {
         let problem = "the host calls `run_launcher` too late: it has other threads".into();
         return Err(LaunchError { doing: "starting the launcher", problem });
     }
-    let (user, group) = (getuid().as_raw(), getgid().as_raw());
-    let namespaces = CloneFlags::CLONE_NEWUSER
-        | CloneFlags::CLONE_NEWPID
-        | CloneFlags::CLONE_NEWNS
-        | CloneFlags::CLONE_NEWNET
-        | CloneFlags::CLONE_NEWIPC
-        | CloneFlags::CLONE_NEWUTS;
-    unshare(namespaces).map_err(failed("making namespaces"))?;
-    let write =
-        |file: &str, text: String| fs::write(file, text).map_err(failed("mapping the user"));
-    // Only who may set no groups may map one.
-    write("/proc/self/setgroups", "deny".into())?;
-    write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    let inner: fn(Outer) -> Result<ExitCode, LaunchError> = match make_namespaces()? {
+        true => |_| namespaces::run(),
+        false => without_namespaces::run,
+    };
+    let outer = Outer { process: getpid(), group: getpgrp() };
     // Not by starting this executable once more, which takes as long as all else.
     // SAFETY: this process has one thread, so nothing is held by another that the new process does not have.
     match unsafe { fork() }.map_err(failed("starting the launcher"))? {
-        ForkResult::Child => run_inner(),
+        ForkResult::Child => inner(outer),
         ForkResult::Parent { child } => {
             let problem = || LaunchError { doing: "waiting", problem: "no process id".into() };
             let child = Pid::from_raw(child.as_raw()).ok_or_else(problem)?;
@@ -79,6 +71,42 @@ pub(crate) fn run() -> Result<ExitCode, LaunchError> {
             }
         }
     }
+}
+
+/// The outer process, which the host started.
+struct Outer {
+    process: Pid,
+    /// The group that the host sends its signals to.
+    group: Pid,
+}
+
+/// Makes the namespaces. Gives whether users may.
+fn make_namespaces() -> Result<bool, LaunchError> {
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    let namespaces = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS;
+    if support::check_namespaces().is_err() {
+        return Ok(false);
+    }
+    match unshare(namespaces) {
+        Ok(()) => {}
+        // Forbidden, none of them left to be made, or none in this kernel.
+        Err(nix::errno::Errno::EPERM | nix::errno::Errno::ENOSPC | nix::errno::Errno::EINVAL) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(failed("making namespaces")(error)),
+    }
+    let write =
+        |file: &str, text: String| fs::write(file, text).map_err(failed("mapping the user"));
+    // Only who may set no groups may map one.
+    write("/proc/self/setgroups", "deny".into())?;
+    write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(true)
 }
 
 /// Closes what whoever started the host had open: it is nothing for the program.
@@ -95,44 +123,6 @@ fn exit_code(status: WaitStatus) -> ExitCode {
     ExitCode::from(code.unwrap_or(NOT_CONFINED))
 }
 
-/// Makes the sandbox, starts the program in it, and waits for its end.
-fn run_inner() -> Result<ExitCode, LaunchError> {
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("waiting for the host"))?;
-    // The program gets signals as ever.
-    SigSet::all().thread_unblock().map_err(failed("letting signals through"))?;
-    // The program must not get at this process, whose other threads are not in the sandbox.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed("closing the launcher"))?;
-    let program = ConfinedProgram::decode(stdin()?).map_err(failed("reading what to start"))?;
-    // Before its path may be hidden.
-    let proxy = program.confinement.proxy.as_deref().map(network::ProxySocket::open).transpose()?;
-    files::close(&program)?;
-    // Before the file is hidden.
-    let recorder = Recorder::of(&program)?;
-    files::hide(&program)?;
-    network::bring_loopback_up()?;
-    let proxied = proxy.map(network::forward).transpose()?;
-    // In a thread of its own: what it restricts are itself and what it starts. This one goes on reaping.
-    let started = thread::spawn(move || match recorder {
-        // Only the thread that starts a program can trace it.
-        Some(recorder) => recorder.follow(start(program, proxied, true)?).map(Started::Ended),
-        None => start(program, proxied, false).map(Started::Running),
-    });
-    let started = started.join().map_err(|_| LaunchError {
-        doing: "starting the program",
-        problem: "the launcher broke off".into(),
-    })??;
-    match started {
-        Started::Running(program) => wait_for(program),
-        Started::Ended(code) => Ok(code),
-    }
-}
-
-/// What has become of the program.
-enum Started {
-    Running(Pid),
-    Ended(ExitCode),
-}
-
 /// The standard input, unbuffered: what is behind the description is the program's.
 fn stdin() -> Result<fs::File, LaunchError> {
     use std::os::fd::AsFd;
@@ -141,37 +131,28 @@ fn stdin() -> Result<fs::File, LaunchError> {
     Ok(input.into())
 }
 
-/// Restricts this thread, and starts the program with it. Gives its process. One that is recorded is traced by this thread.
-fn start(
-    program: ConfinedProgram,
-    proxy: Option<u16>,
-    is_recorded: bool,
-) -> Result<Pid, LaunchError> {
+/// The program as it is to be started, with a proxy at this port.
+fn command(program: &ConfinedProgram, view: View, proxy: Option<u16>) -> Command {
     let mut command = Command::new(&program.program);
     command.args(&program.arguments).env_clear().envs(program.environment.iter().cloned());
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
     }
-    if let Some((_, folder)) = files::temporary(&program) {
+    if let Some((_, folder)) = files::temporary(program, view) {
         command.env("TMPDIR", folder);
     }
     if let Some(port) = proxy {
         command.envs(network::proxy_environment(port));
     }
-    limit(&program.confinement.limits)?;
-    drop_capabilities()?;
-    if !program.confinement.recording.as_ref().is_some_and(|recording| recording.opens_files) {
-        files::restrict(&program)?;
-    }
-    if is_recorded {
-        return recorder::start(&command);
-    }
-    Filters::new()?.apply().map_err(failed("restricting system calls"))?;
-    let child = command.spawn().map_err(|error| LaunchError {
+    command
+}
+
+/// A program that did not start.
+fn not_started(program: &ConfinedProgram, error: &io::Error) -> LaunchError {
+    LaunchError {
         doing: "starting the program",
         problem: format!("{}: {error}", program.program.display()),
-    })?;
-    Ok(Pid::from_child(&child))
+    }
 }
 
 fn limit(limits: &ProcessLimits) -> Result<(), LaunchError> {
@@ -201,15 +182,4 @@ fn drop_capabilities() -> Result<(), LaunchError> {
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     set_capabilities(None, sets).map_err(failed("dropping capabilities"))?;
     set_no_new_privs(true).map_err(failed("forbidding privileges"))
-}
-
-/// Waits for the program, and for all that is left to the first process of a namespace. The others end with it.
-fn wait_for(program: Pid) -> Result<ExitCode, LaunchError> {
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((process, status))) if process == program => return Ok(exit_code(status)),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(failed("waiting for the program")(error)),
-        }
-    }
 }

@@ -66,28 +66,43 @@ pub(super) fn bring_loopback_up() -> Result<(), LaunchError> {
     done.map(drop).map_err(failed("bringing the loopback interface up"))
 }
 
+/// Leads connections to the host's proxy.
+pub(super) struct Forwarder {
+    proxy: ProxySocket,
+    /// Each open connection has one of these.
+    open: Arc<()>,
+}
+
+impl Forwarder {
+    pub(super) fn new(proxy: ProxySocket) -> Self {
+        Self { proxy, open: Arc::new(()) }
+    }
+
+    /// Leads a connection there in threads of its own. It is closed where there are too many.
+    pub(super) fn forward(&self, program: TcpStream) {
+        if Arc::strong_count(&self.open) > MAX_CONNECTIONS {
+            return;
+        }
+        // A host that has ended takes no connections, and this ends with it.
+        let Ok(proxy) = self.proxy.connect() else { return };
+        let counted = self.open.clone();
+        let leads = move || {
+            lead(program, proxy);
+            drop(counted);
+        };
+        // Without another thread the connection is closed.
+        let _ = thread::Builder::new().spawn(leads);
+    }
+}
+
 /// Listens on a port of the loopback interface, and leads who connects to the proxy. Gives the port.
 pub(super) fn forward(proxy: ProxySocket) -> Result<u16, LaunchError> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed("listening for the proxy"))?;
     let port = listener.local_addr().map_err(failed("listening for the proxy"))?.port();
+    let forwarder = Forwarder::new(proxy);
     thread::spawn(move || {
-        let open = Arc::new(());
-        for stream in listener.incoming().flatten() {
-            // Each has one of these.
-            if Arc::strong_count(&open) > MAX_CONNECTIONS {
-                continue;
-            }
-            // A host that has ended takes no connections, and this ends with it.
-            let Ok(proxy) = proxy.connect() else { continue };
-            let counted = open.clone();
-            let leads = move || {
-                lead(stream, proxy);
-                drop(counted);
-            };
-            // Without another thread the connection is closed.
-            let _ = thread::Builder::new().spawn(leads);
-        }
+        listener.incoming().flatten().for_each(|stream| forwarder.forward(stream));
     });
     Ok(port)
 }

@@ -5,20 +5,19 @@
 
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{self, ForkResult};
 use rustix::process::Pid;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{IoSliceMut, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::failed;
 use super::files::AllowedFiles;
+use super::process::{address, memory};
 use super::system_calls::Filters;
 use crate::program::{Attempt, ConfinedProgram, Recording};
 use crate::{LaunchError, NOT_CONFINED};
@@ -99,7 +98,7 @@ fn file_calls() -> impl Iterator<Item = &'static FileCall> {
 /// not do before it is traced.
 pub(super) fn start(command: &Command) -> Result<Pid, LaunchError> {
     let of_files = file_calls().map(|(number, ..)| *number);
-    let filters = Filters::new()?.telling(of_files.chain([libc::SYS_connect]))?;
+    let filters = Filters::in_namespaces()?.telling(of_files.chain([libc::SYS_connect]))?;
     let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(failed("starting the program"));
     let program = text(command.get_program())?;
     let arguments = [command.get_program()].into_iter().chain(command.get_args());
@@ -240,7 +239,7 @@ impl Recorder {
         let call = unsafe { info.u.seccomp };
         let number = call.nr.cast_signed();
         if number == libc::SYS_connect {
-            let connects = connects(process, call.args[1], call.args[2]);
+            let connects = address(process, call.args[1], call.args[2]).map(Attempt::Connect);
             self.begun.insert(process, connects.into_iter().collect());
             return true;
         }
@@ -356,14 +355,6 @@ fn used(
     reading.into_iter().chain(writing).collect()
 }
 
-/// Bytes of a process's memory.
-fn memory(process: unistd::Pid, at: u64, length: usize) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    let remote = RemoteIoVec { base: usize::try_from(at).ok()?, len: length };
-    let read = process_vm_readv(process, &mut [IoSliceMut::new(&mut bytes)], &[remote]).ok()?;
-    (read == length).then_some(bytes)
-}
-
 /// The path that a call names, absolute.
 fn path_at(process: unistd::Pid, folder: Option<u64>, at: u64) -> Option<PathBuf> {
     const PAGE_BYTES: usize = 4096;
@@ -405,18 +396,4 @@ fn normal(path: &Path) -> PathBuf {
         }
     }
     normal
-}
-
-/// The address that is connected to, if it is one of IP.
-fn connects(process: unistd::Pid, at: u64, length: u64) -> Option<Attempt> {
-    let length = usize::try_from(length).ok()?.min(size_of::<libc::sockaddr_storage>());
-    let bytes = memory(process, at, length)?;
-    let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
-    let port = || Some(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?));
-    let address: IpAddr = match family {
-        libc::AF_INET => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.get(4..8)?).ok()?).into(),
-        libc::AF_INET6 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes.get(8..24)?).ok()?).into(),
-        _ => return None,
-    };
-    Some(Attempt::Connect(SocketAddr::new(address, port()?)))
 }

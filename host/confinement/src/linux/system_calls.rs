@@ -7,11 +7,13 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::failed;
 use crate::LaunchError;
 
-/// Calls that fail as not permitted.
+/// Calls that fail as not permitted, in every sandbox.
 const FORBIDDEN: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -64,6 +66,53 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
+/// Calls by which a program changes modes, owners, times and attributes of whatever file it can name, granted or not. In
+/// namespaces what is not granted is mounted read-only; elsewhere they fail for all files. One of a number only was added
+/// after the others had names.
+const FORBIDDEN_WITHOUT_NAMESPACES: &[i64] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SYS_SETXATTRAT,
+    SYS_REMOVEXATTRAT,
+    SYS_FILE_SETATTR,
+    libc::SYS_listen,
+];
+
+/// The same by numbers that libraries have no names for yet. They are those of every architecture.
+const SYS_SETXATTRAT: i64 = 463;
+const SYS_REMOVEXATTRAT: i64 = 466;
+const SYS_FILE_SETATTR: i64 = 469;
+
+/// Older ones, which only older architectures have.
+#[cfg(target_arch = "x86_64")]
+const OLDER_FORBIDDEN_WITHOUT_NAMESPACES: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_FORBIDDEN_WITHOUT_NAMESPACES: &[i64] = &[];
+
+/// Calls that send, and which argument of them are the flags.
+const SENDING: [(i64, u8); 3] =
+    [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+
+/// The families of IP.
+const IP: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
+
 /// The families of sockets that there are for the program. Others reach around its network namespace, or into parts of the
 /// kernel that no server needs. By a Unix socket it would get at every daemon of its user, such as the bus by which
 /// programs are started: no Landlock before ABI 9 looks at the path of one. Pairs of them, which lead nowhere, are there.
@@ -88,9 +137,17 @@ const TIOCSTI: u64 = libc::TIOCSTI;
 pub(super) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
-    pub(super) fn new() -> Result<Self, LaunchError> {
-        let programs = programs().map_err(failed("restricting system calls"))?;
-        Ok(Self(programs.into()))
+    /// For a program in namespaces of its own.
+    pub(super) fn in_namespaces() -> Result<Self, LaunchError> {
+        Ok(Self(programs().map_err(failed("restricting system calls"))?.into()))
+    }
+
+    /// For one without, which may connect by TCP if it has a proxy, and otherwise has no network.
+    pub(super) fn without_namespaces(has_proxy: bool) -> Result<Self, LaunchError> {
+        let Self(mut programs) = Self::in_namespaces()?;
+        let more = program_without_namespaces(has_proxy);
+        programs.push(more.map_err(failed("restricting system calls"))?);
+        Ok(Self(programs))
     }
 
     /// The same, with which these calls are told to whoever traces the program.
@@ -152,12 +209,100 @@ fn programs() -> Result<[BpfProgram; 3], seccompiler::Error> {
     Ok([forbidden, filter(missing, fails(libc::ENOSYS))?, without_x32()])
 }
 
+/// What fails besides where the network and the files are those of all programs.
+fn program_without_namespaces(has_proxy: bool) -> Result<BpfProgram, seccompiler::Error> {
+    let equals = |index: u8, value: u64| {
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+    };
+    let differs = |index: u8, value: u64| {
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+    };
+    let masked = |index: u8, mask: u64, value: u64| {
+        let operator = SeccompCmpOp::MaskedEq(mask);
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+    };
+    let calls = FORBIDDEN_WITHOUT_NAMESPACES.iter().chain(OLDER_FORBIDDEN_WITHOUT_NAMESPACES);
+    let mut forbidden: BTreeMap<i64, Vec<SeccompRule>> =
+        calls.map(|call| (*call, Vec::new())).collect();
+    // What is told of interfaces, and nothing else of the kernel.
+    let netlink = libc::AF_NETLINK as u64;
+    let route = libc::NETLINK_ROUTE as u64;
+    let mut sockets = vec![SeccompRule::new(vec![equals(0, netlink)?, differs(2, route)?])?];
+    for family in IP {
+        if !has_proxy {
+            sockets.push(SeccompRule::new(vec![equals(0, family)?])?);
+            continue;
+        }
+        let stream = libc::SOCK_STREAM as u64;
+        for kind in (0..=SOCKET_KINDS).filter(|kind| *kind != stream) {
+            sockets
+                .push(SeccompRule::new(vec![equals(0, family)?, masked(1, SOCKET_KINDS, kind)?])?);
+        }
+        let tcp = libc::IPPROTO_TCP as u64;
+        let is_other = vec![equals(0, family)?, differs(2, 0)?, differs(2, tcp)?];
+        sockets.push(SeccompRule::new(is_other)?);
+    }
+    forbidden.insert(libc::SYS_socket, sockets);
+    // It connects as well.
+    let fast_open = libc::MSG_FASTOPEN as u64;
+    for (call, flags) in SENDING {
+        let connects = SeccompRule::new(vec![masked(flags, fast_open, fast_open)?])?;
+        forbidden.insert(call, vec![connects]);
+    }
+    filter(forbidden, SeccompAction::Errno(libc::EPERM.cast_unsigned()))
+}
+
+/// Has each connection that this thread asks for, and what it starts, wait for whoever reads what is given: see
+/// seccomp_unotify(2). It must not gain privileges any more.
+pub(super) fn tell_connections() -> io::Result<OwnedFd> {
+    let (number, architecture) = (
+        core::mem::offset_of!(libc::seccomp_data, nr),
+        core::mem::offset_of!(libc::seccomp_data, arch),
+    );
+    let tell = libc::SECCOMP_RET_USER_NOTIF;
+    let connect = libc::SYS_connect as u32;
+    let mut program = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, architecture as u32),
+        // The other filters end whoever calls in the way of another architecture.
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 3, AUDIT_ARCHITECTURE),
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, number as u32),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, connect),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, tell),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let described =
+        libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr().cast() };
+    // A call that is waited for is not broken off by signals, but for those that end its process.
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: the pointer is to a description of instructions, and both live until the call is over.
+    let listener = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const described)
+    };
+    match i32::try_from(listener) {
+        // SAFETY: it was opened by this call, and is nobody else's.
+        Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How the kernel's audit calls this architecture: see `linux/audit.h`.
+#[cfg(target_arch = "x86_64")]
+const AUDIT_ARCHITECTURE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const AUDIT_ARCHITECTURE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "riscv64")]
+const AUDIT_ARCHITECTURE: u32 = 0xc000_00f3;
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
 /// A filter with which the calls of the x32 ABI fail: on x86-64 each call has a second number, with this bit, which the
 /// other filters do not know. See seccomp(2).
 fn without_x32() -> BpfProgram {
     const X32_BIT: u32 = 0x4000_0000;
     let number = core::mem::offset_of!(libc::seccomp_data, nr);
-    let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
     let load = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, number as u32);
     let is_x32 = instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, X32_BIT);
     let fail = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
@@ -185,7 +330,8 @@ mod tests {
 
     #[test]
     fn filters_are_made_for_this_machine() {
-        let programs = programs().unwrap();
+        let mut programs = Vec::from(programs().unwrap());
+        programs.extend([false, true].map(|proxy| program_without_namespaces(proxy).unwrap()));
         assert!(programs.iter().all(|program| !program.is_empty()));
     }
 }

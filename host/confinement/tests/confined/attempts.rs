@@ -1,11 +1,16 @@
 //! What a hostile program tries. Each attempt prints `reached`, or why not.
 
-use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, connect, sendto, socket, socket_with,
+};
 use rustix::process::{Pid, Signal, kill_process, setsid};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
@@ -55,6 +60,15 @@ fn attempt(name: &str, words: &[&str]) -> io::Result<()> {
             socket.send_to(b"x", words[0]).map(drop)
         }
         "connect" => TcpStream::connect(words[0]).map(drop),
+        // By a socket that does not wait.
+        "connect-later" => connect_later(words[0].parse().expect("it is an address")),
+        // With what is sent first.
+        "connect-fast" => connect_fast(words[0].parse().expect("it is an address")),
+        "datagram" => {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.send_to(b"x", words[0]).map(drop)
+        }
+        "socket" => Ok(socket(AddressFamily::INET, SocketType::STREAM, None).map(drop)?),
         "request" => request(words[0]),
         "listen" => TcpListener::bind("127.0.0.1:0").map(drop),
         "connect-unix" => UnixStream::connect(words[0]).map(drop),
@@ -108,6 +122,28 @@ fn request(url: &str) -> io::Result<()> {
     }
 }
 
+fn connect_later(address: std::net::SocketAddr) -> io::Result<()> {
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
+        None,
+    )?;
+    match connect(&socket, &address) {
+        Ok(()) => return Ok(()),
+        Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    poll(&mut [PollFd::new(&socket, PollFlags::OUT)], None)?;
+    Ok(socket_error(&socket)??)
+}
+
+fn connect_fast(address: std::net::SocketAddr) -> io::Result<()> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let flags = SendFlags::from_bits_retain(libc::MSG_FASTOPEN.cast_unsigned());
+    Ok(sendto(&socket, b"x", flags, &address).map(drop)?)
+}
+
 fn trace() -> io::Result<()> {
     let mut child = Command::new("/bin/sleep").arg("5").spawn()?;
     let process = nix::unistd::Pid::from_raw(child.id().cast_signed());
@@ -124,7 +160,7 @@ fn io_uring() -> io::Result<()> {
         return Ok(());
     }
     match rustix_io_uring() {
-        Err(rustix::io::Errno::PERM) => Err(rustix::io::Errno::PERM.into()),
+        Err(Errno::PERM) => Err(Errno::PERM.into()),
         _ => Ok(()),
     }
 }

@@ -6,12 +6,14 @@
 
 #![allow(clippy::print_stderr)]
 
-#[path = "it/support.rs"]
+#[path = "../it/support.rs"]
 #[allow(dead_code)]
 mod support;
 
+mod confined;
+mod conformance;
+
 use async_trait::async_trait;
-use futures::StreamExt;
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -20,7 +22,6 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -32,12 +33,23 @@ use tenon_host::types::{
     UrlAnswer, UrlRequest, mcp_json,
 };
 use tenon_host::{Call, Caller, Config, Event, HostEnvironment, Platform, PluginState, RESULT_URI};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use support::{Project, parsed, stderr, stdout, tenon};
-use tenon_tests::{installed, newer_node, npm_script, run_trial};
+use confined::{
+    fetch_works_confined_to_one_site, git_works_confined_to_one_repository,
+    servers_of_node_work_confined, sqlite_works_confined_to_one_folder,
+    time_works_confined_to_nothing,
+};
+use conformance::{
+    the_command_logs_in_as_the_official_conformance_suite_wants,
+    the_command_passes_scenarios_of_the_official_conformance_suite,
+    the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults,
+    the_official_conformance_suite_fails_a_command_that_does_not_log_in,
+};
+use support::{LAUNCHER_WITHOUT_NAMESPACES, Project, parsed, stderr, stdout, tenon};
+use tenon_tests::{installed, npm_script, run_trial};
 
 /// What says where the servers of each registry are.
 const NPM: &str = "TENON_REAL_SERVERS_NPM";
@@ -54,15 +66,28 @@ fn main() -> ExitCode {
     }
     tracing_subscriber::fmt().with_writer(|| Log).with_ansi(false).init();
     let mut trials = Vec::new();
-    macro_rules! trials {
-        ($groups:expr; $($name:ident),* $(,)?) => {$(
+    macro_rules! trial {
+        ($groups:expr, $name:expr, $test:ident, $adjust:expr) => {
             let folder = installed(&$groups);
             let is_ignored = folder.is_none();
-            let trial = Trial::test(stringify!($name), move || match folder {
-                Some(folder) => run_trial($name(Servers::new(folder))),
+            let trial = Trial::test($name, move || match folder {
+                Some(folder) => run_trial($test($adjust(Servers::new(folder)))),
                 None => Err(Failed::from("no real MCP servers are installed")),
             });
             trials.push(trial.with_ignored_flag(is_ignored));
+        };
+    }
+    macro_rules! trials {
+        ($groups:expr; $($name:ident),* $(,)?) => {$(
+            trial!($groups, stringify!($name), $name, std::convert::identity);
+        )*};
+    }
+    // In a sandbox of each kind.
+    macro_rules! confined_trials {
+        ($groups:expr; $($name:ident),* $(,)?) => {$(
+            trials!($groups; $name);
+            let name = concat!(stringify!($name), "_without_namespaces");
+            trial!($groups, name, $name, Servers::without_namespaces);
         )*};
     }
     trials!([NPM];
@@ -83,11 +108,13 @@ fn main() -> ExitCode {
         filesystem_reads_and_writes_in_its_folder_only,
         filesystem_reads_five_megabytes,
         memory_remembers_over_a_restart,
-        servers_of_node_work_confined,
     );
+    confined_trials!([NPM]; servers_of_node_work_confined);
     trials!([PIP];
         time_tells_the_time,
         time_tells_the_time_in_either_era,
+    );
+    confined_trials!([PIP];
         time_works_confined_to_nothing,
         git_works_confined_to_one_repository,
         sqlite_works_confined_to_one_folder,
@@ -167,11 +194,19 @@ impl ClientFeatures for Nobody {}
 struct Servers {
     folder: PathBuf,
     home: TempDir,
+    /// What starts those that are confined.
+    launcher: &'static Path,
 }
 
 impl Servers {
     fn new(folder: PathBuf) -> Self {
-        Self { folder, home: TempDir::new().expect("there is room for a folder") }
+        let home = TempDir::new().expect("there is room for a folder");
+        Self { folder, home, launcher: tenon() }
+    }
+
+    /// The same on a system that lets users make no namespaces.
+    fn without_namespaces(self) -> Self {
+        Self { launcher: Path::new(LAUNCHER_WITHOUT_NAMESPACES), ..self }
     }
 
     /// A platform with one server, `s`.
@@ -211,7 +246,7 @@ impl Servers {
             HostEnvironment { cache: Some(cache), ..HostEnvironment::of_process() };
         let builder = Platform::builder().host_environment(host_environment).config(config);
         let builder = builder.client_features(features).approver(GrantAll);
-        let platform = builder.server_launcher(tenon()).build().await;
+        let platform = builder.server_launcher(self.launcher).build().await;
         let platform = platform.expect("the platform is built");
         let is_ready = platform.plugins().first().is_some_and(|of| of.state == PluginState::Ready);
         assert!(is_ready, "{:?} {:?}", platform.plugins(), platform.diagnostics());
@@ -727,175 +762,6 @@ async fn time_tells_the_time_in_either_era(servers: Servers) {
     }
 }
 
-/// What an entry says of a server that is confined to a folder, or to nothing.
-fn confined_to(folder: Option<&Path>) -> String {
-    let globs: Vec<String> =
-        folder.iter().map(|folder| format!("readwrite:{}/**", folder.display())).collect();
-    format!(", capabilities = {{ filesystem = {globs:?} }}")
-}
-
-fn is_confined(platform: &Platform) -> bool {
-    let confinement = platform.server("s").and_then(|server| server.confinement);
-    confinement.is_some_and(|confinement| confinement.is_confined)
-}
-
-async fn servers_of_node_work_confined(servers: Servers) {
-    let entry = servers.node_entry("server-everything", &[], &confined_to(None));
-    let platform = servers.platform_of(&entry, Nobody).await;
-    assert!(is_confined(&platform));
-    let echo = call(&platform, "echo", json!({ "message": "hello" })).await;
-    assert_eq!(echo.plain_text(), "Echo: hello");
-    platform.shutdown().await;
-
-    let folder = TempDir::new().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    fs::write(root.join("note.txt"), "räder").unwrap();
-    let check = async |granted: Option<&Path>, is_read: bool| {
-        let entry = servers.node_entry("server-filesystem", &[&root], &confined_to(granted));
-        let platform = servers.platform_of(&entry, Nobody).await;
-        let path = root.join("note.txt");
-        let read = call(&platform, "read_text_file", json!({ "path": path })).await;
-        assert_eq!(!read.is_error, is_read, "{}", read.plain_text());
-        platform.shutdown().await;
-    };
-    check(Some(&root), true).await;
-    // What it is told to serve it may not read for that.
-    let other = TempDir::new().unwrap();
-    check(Some(other.path()), false).await;
-
-    let home = servers.home.path().canonicalize().unwrap();
-    let entry = servers.node_entry("server-memory", &[], &confined_to(Some(&home)));
-    let platform = servers.platform_of(&entry, Nobody).await;
-    let entity = json!({ "name": "tenon", "entityType": "joint", "observations": ["fits"] });
-    let created = call(&platform, "create_entities", json!({ "entities": [entity] })).await;
-    assert!(!created.is_error, "{}", created.plain_text());
-    platform.shutdown().await;
-}
-
-async fn time_works_confined_to_nothing(servers: Servers) {
-    let program = servers.folder.join("python/bin/mcp-server-time");
-    let entry = servers.entry(program.to_str().unwrap(), &[], &confined_to(None));
-    let platform = servers.platform_of(&entry, Nobody).await;
-    assert!(is_confined(&platform));
-    let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
-    assert!(now.plain_text().contains("+09:00"), "{}", now.plain_text());
-    platform.shutdown().await;
-}
-
-async fn git_works_confined_to_one_repository(servers: Servers) {
-    let folder = TempDir::new().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    let [granted, other] = ["granted", "other"].map(|name| repository(&root.join(name)));
-    let program = servers.folder.join("python/bin/mcp-server-git");
-    let entry = servers.entry(program.to_str().unwrap(), &[], &confined_to(Some(&granted)));
-    let platform = servers.platform_of(&entry, Nobody).await;
-    assert!(is_confined(&platform));
-    let log = call(&platform, "git_log", json!({ "repo_path": granted })).await;
-    assert!(log.plain_text().contains("Begin"), "{}", log.plain_text());
-    fs::write(granted.join("new.txt"), "new").unwrap();
-    let add = json!({ "repo_path": granted, "files": ["new.txt"] });
-    let added = call(&platform, "git_add", add).await;
-    assert!(!added.is_error, "{}", added.plain_text());
-    let log = call(&platform, "git_log", json!({ "repo_path": other })).await;
-    assert!(log.is_error && !log.plain_text().contains("Begin"), "{}", log.plain_text());
-    platform.shutdown().await;
-}
-
-/// A repository with one commit, `Begin`, at a place where nothing is.
-fn repository(folder: &Path) -> PathBuf {
-    let git = |arguments: &[&str]| {
-        let identity = ["user.name=Ada", "user.email=ada@example.org"];
-        let mut command = std::process::Command::new("git");
-        command.args(identity.iter().flat_map(|of| ["-c", of])).args(arguments);
-        let output = command.env("HOME", folder).output().expect("git is installed");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    };
-    let path = folder.to_str().unwrap();
-    git(&["init", "--quiet", path]);
-    git(&["-C", path, "commit", "--quiet", "--allow-empty", "--message=Begin"]);
-    folder.to_path_buf()
-}
-
-async fn sqlite_works_confined_to_one_folder(servers: Servers) {
-    let folder = TempDir::new().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    let program = servers.folder.join("python-1/bin/mcp-server-sqlite");
-    let path = root.join("notes.db");
-    let arguments = [Path::new("--db-path"), &path];
-    let entry = servers.entry(program.to_str().unwrap(), &arguments, &confined_to(Some(&root)));
-    let platform = servers.platform_of(&entry, Nobody).await;
-    assert!(is_confined(&platform));
-    let query = json!({ "query": "CREATE TABLE notes (text TEXT)" });
-    let created = call(&platform, "create_table", query).await;
-    assert!(!created.is_error, "{}", created.plain_text());
-    let tables = call(&platform, "list_tables", json!({})).await;
-    assert!(tables.plain_text().contains("notes"), "{}", tables.plain_text());
-    assert!(path.is_file());
-    // What has been attached would be made where it is not.
-    let outside = TempDir::new().unwrap();
-    let outside = outside.path().canonicalize().unwrap().join("outside.db");
-    let query = json!({ "query": format!("ATTACH DATABASE '{}' AS outside", outside.display()) });
-    let attached = call(&platform, "write_query", query).await;
-    assert!(attached.plain_text().contains("unable to open"), "{}", attached.plain_text());
-    assert!(!outside.exists());
-    platform.shutdown().await;
-}
-
-async fn fetch_works_confined_to_one_site(servers: Servers) {
-    let (granted, _) = site("Tenon joins wood, and this page says so at some length.").await;
-    let (other, asked) = site("Nobody may read this page, however long its text is.").await;
-    let program = servers.folder.join("python/bin/mcp-server-fetch");
-    let entry = format!(
-        "command = {program:?}, args = [\"--allow-private-ips\"], \
-         capabilities = {{ network = [\"http://127.0.0.1:{granted}/*\"] }}"
-    );
-    let platform = servers.platform_of(&entry, Nobody).await;
-    assert!(is_confined(&platform));
-    // To make a page simple, it would install packages of Node.js into its own folder, if it found any Node.js.
-    let page = |port: u16| json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true });
-    let read = call(&platform, "fetch", page(granted)).await;
-    assert!(read.plain_text().contains("joins wood"), "{}", read.plain_text());
-    let read = call(&platform, "fetch", page(other)).await;
-    assert!(read.is_error, "{}", read.plain_text());
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
-    platform.shutdown().await;
-}
-
-/// A site of one page with a text, at a port of its own, and how often somebody has connected to it.
-async fn site(text: &'static str) -> (u16, Arc<AtomicU32>) {
-    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let connections = Arc::new(AtomicU32::new(0));
-    let counted = connections.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(answer_with(stream, text));
-        }
-    });
-    (port, connections)
-}
-
-/// Answers one request with a page; with none if it is for rules that robots are to follow.
-async fn answer_with(stream: tokio::net::TcpStream, text: &str) -> io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    let (mut request, mut header) = (String::new(), String::new());
-    stream.read_line(&mut request).await?;
-    // An empty line ends them.
-    while stream.read_line(&mut header).await? > "\r\n".len() {
-        header.clear();
-    }
-    let body = format!("<html><body><article><p>{text}</p></article></body></html>");
-    let status = if request.contains("/robots.txt") { "404 Not Found" } else { "200 OK" };
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/html\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
-}
-
 /// A project with each of the servers: `e` is everything, and `h` the same elsewhere, at this port.
 fn project_of_all(servers: &Servers, port: u16) -> Project {
     let root = servers.home.path().canonicalize().unwrap();
@@ -1091,368 +957,4 @@ async fn the_tools_of_a_server_are_those_that_the_official_sdks_list(servers: Se
         }
     }
     elsewhere.kill().await.unwrap();
-}
-
-/// A scenario of the official conformance suite, which has a server for it.
-struct Scenario {
-    name: &'static str,
-    /// The revision of the protocol that the server speaks.
-    revision: &'static str,
-    /// What the client runs against the server, `s`: lines of a shell script.
-    commands: &'static str,
-    /// The last line that the client prints.
-    prints: &'static str,
-    /// How many checks the scenario has.
-    checks: usize,
-}
-
-const DEFAULTS: Scenario = Scenario {
-    name: "elicitation-sep1034-client-defaults",
-    revision: "2025-11-25",
-    commands: "tenon tools\n\
-               tenon call s__test_client_elicitation_defaults --answers answers.json",
-    // The suite checks no more of the defaults than their types.
-    prints: r#"Elicitation completed: {"age":30,"name":"John Doe","score":95.5,"status":"active","verified":true}"#,
-    checks: 5,
-};
-
-const SUM: &str = r#"tenon tools
-tenon call s__add_numbers '{"a": 19, "b": 23}'"#;
-
-const ECHO_OF_A_SCHEMA: &str = r#"tenon --json tools > tools.json
-node -e '
-  const tools = JSON.parse(require("fs").readFileSync("tools.json"));
-  const { inputSchema } = tools.find((tool) => tool.name === "s__json_schema_2020_12_tool");
-  console.log(JSON.stringify({ schema: inputSchema }));
-' > arguments.json
-tenon call s__json_schema_echo @arguments.json"#;
-
-/// The others that need neither OAuth nor an extension. With the name of a plugin, `tenon tools`
-/// succeeds even where it leaves out a tool.
-const SCENARIOS: [Scenario; 12] = [
-    Scenario {
-        name: "initialize",
-        revision: "2025-11-25",
-        commands: "tenon tools",
-        prints: "",
-        checks: 1,
-    },
-    Scenario {
-        name: "tools_call",
-        revision: "2025-11-25",
-        commands: SUM,
-        prints: "The sum of 19 and 23 is 42",
-        checks: 2,
-    },
-    Scenario {
-        name: "tools_call",
-        revision: "2026-07-28",
-        commands: SUM,
-        prints: "The sum of 19 and 23 is 42",
-        checks: 2,
-    },
-    Scenario {
-        name: "sse-retry",
-        revision: "2025-11-25",
-        commands: "tenon tools\n\
-                   tenon call s__test_reconnection",
-        prints: "Reconnection test completed successfully",
-        checks: 3,
-    },
-    Scenario {
-        name: "request-metadata",
-        revision: "2026-07-28",
-        commands: "tenon tools --answers answers.json",
-        prints: "",
-        // Two more are skipped, for the client offers neither roots nor a model.
-        checks: 6,
-    },
-    Scenario {
-        name: "sep-2322-client-request-state",
-        revision: "2026-07-28",
-        commands: "tenon tools\n\
-                   for tool in echo_state no_state unrelated no_result_type; do\n\
-                   tenon call s__test_mrtr_$tool --answers answers.json\n\
-                   done",
-        prints: "no-result-type-test-ok",
-        checks: 5,
-    },
-    Scenario {
-        name: "http-standard-headers",
-        revision: "2026-07-28",
-        commands: "tenon tools\n\
-                   tenon resources list s\n\
-                   tenon resources templates s\n\
-                   tenon resources read s file:///path/to/file%20name.txt\n\
-                   tenon prompts list s\n\
-                   tenon prompts get s test_prompt\n\
-                   tenon call s__my-hyphenated-tool",
-        prints: "Headers test completed",
-        checks: 10,
-    },
-    Scenario {
-        name: "http-custom-headers",
-        revision: "2026-07-28",
-        commands: r#"tenon tools
-node -e '
-  for (const { name, arguments: all } of JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).toolCalls) {
-    require("fs").writeFileSync(`${name}.json`, JSON.stringify(all));
-  }
-'
-for tool in test_custom_headers test_custom_headers_null; do
-tenon call s__$tool @$tool.json
-done"#,
-        prints: "Custom headers test completed",
-        checks: 18,
-    },
-    Scenario {
-        name: "http-invalid-tool-headers",
-        revision: "2026-07-28",
-        commands: "tenon tools s\n\
-                   tenon call s__valid_tool '{\"region\": \"north\"}'",
-        prints: "Tool call received",
-        checks: 12,
-    },
-    Scenario {
-        name: "json-schema-ref-no-deref",
-        revision: "2026-07-28",
-        commands: "tenon tools s",
-        prints: "",
-        checks: 1,
-    },
-    Scenario {
-        name: "json-schema-2020-12-preservation",
-        revision: "2025-11-25",
-        commands: ECHO_OF_A_SCHEMA,
-        prints: "echoed",
-        checks: 9,
-    },
-    Scenario {
-        name: "json-schema-2020-12-preservation",
-        revision: "2026-07-28",
-        commands: ECHO_OF_A_SCHEMA,
-        prints: "echoed",
-        checks: 9,
-    },
-];
-
-/// How a scenario ended.
-struct Outcome {
-    /// The exit code of the suite, and all that the suite said.
-    code: Option<i32>,
-    said: String,
-    /// What the client printed.
-    printed: String,
-    /// The checks that passed.
-    passed: Vec<String>,
-}
-
-impl Scenario {
-    /// Has the suite run the command as the client, with these answers for whoever asks its user.
-    async fn run(&self, servers: &Servers, answers: &Value) -> Outcome {
-        let Self { name, revision, commands, .. } = self;
-        Self::run_client(servers, name, revision, commands, answers).await
-    }
-
-    /// The same for a scenario of this name, with these commands.
-    async fn run_client(
-        servers: &Servers,
-        name: &str,
-        revision: &str,
-        commands: &str,
-        answers: &Value,
-    ) -> Outcome {
-        let project = Project::new("");
-        project.write("answers.json", answers.to_string());
-        // What is kept of another server that had the same port in an earlier run is not for this one.
-        let headers = format!("{{ X-Project = {:?} }}", project.path(""));
-        let entry = named("s", &format!("url = \"%s\", headers = {headers}"));
-        let configure = format!("printf 'plugins.mcp = [{entry}]\\n' \"$1\" > tenon.toml");
-        project.write("client.sh", format!("set -eu\n{configure}\n{commands}\n"));
-        let mut suite = Command::from(project.program(newer_node(&servers.folder)));
-        suite.arg(servers.script("conformance")).args(["client", "--command", "sh client.sh"]);
-        suite.args(["--scenario", name, "--spec-version", revision]);
-        suite.args(["--output-dir", "results", "--timeout", "180000"]);
-        let tenon = tenon().parent().expect("it is in a folder");
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = [tenon.to_path_buf()].into_iter().chain(std::env::split_paths(&path));
-        suite.env("PATH", std::env::join_paths(path).expect("it was split before"));
-        suite.stdin(Stdio::null()).kill_on_drop(true);
-        let output = suite.output().await.expect("the suite starts");
-        let said = format!("{}{}", stdout(&output), stderr(&output));
-
-        // The name of a scenario may be that of a folder in a folder.
-        let mut results = project.path("results");
-        while !results.join("checks.json").exists() {
-            let inner = fs::read_dir(&results).ok().and_then(|mut folders| folders.next()?.ok());
-            results = inner.unwrap_or_else(|| panic!("{name} has no results: {said}")).path();
-        }
-        let read = |name: &str| fs::read_to_string(results.join(name)).expect("a result is read");
-        let checks: Vec<Value> = serde_json::from_str(&read("checks.json")).expect("it is JSON");
-        let passed = checks.iter().filter(|check| check["status"] == "SUCCESS");
-        let passed = passed.filter_map(|check| Some(check["id"].as_str()?.to_string())).collect();
-        Outcome { code: output.status.code(), said, printed: read("stdout.txt"), passed }
-    }
-}
-
-async fn the_command_passes_scenarios_of_the_official_conformance_suite(servers: Servers) {
-    let run = async |scenario: &Scenario| {
-        let Scenario { name, revision, prints, checks, .. } = scenario;
-        let Outcome { code, said, printed, passed } =
-            scenario.run(&servers, &json!({ "accept": {} })).await;
-        assert_eq!(code, Some(0), "{name}, {revision}: {said}");
-        let all = format!("\nPassed: {checks}/{checks}, 0 failed, 0 warnings\n");
-        assert!(said.contains(&all), "{name}, {revision}: {said}");
-        assert_eq!(passed.len(), *checks, "{name}, {revision}: {passed:?}");
-        let last = printed.lines().last().unwrap_or_default();
-        assert!(prints.is_empty() || last == *prints, "{name}, {revision}: {printed}");
-        passed
-    };
-    let passed = run(&DEFAULTS).await;
-    let of_type = |kind: &str| format!("client-elicitation-sep1034-{kind}-default");
-    assert_eq!(passed, ["string", "integer", "number", "enum", "boolean"].map(of_type));
-    // Each takes several processes, and there may be few processors.
-    let (others, run) = (futures::stream::iter(&SCENARIOS), &run);
-    others.for_each_concurrent(2, |scenario| async move { drop(run(scenario).await) }).await;
-}
-
-/// A scenario of the suite that is about a login.
-struct LoginScenario {
-    name: &'static str,
-    /// The revisions of the protocol that it is for.
-    revisions: &'static [&'static str],
-    client: LoginClient,
-}
-
-/// What a client does in a scenario.
-enum LoginClient {
-    /// Logs in, and calls a tool.
-    Calls,
-    /// The same, once more with the rights that were missing.
-    CallsTwice,
-    /// The same, and the call is refused again.
-    IsRefused,
-    /// Does not log in: the server, or who gives tokens, is not who it should be.
-    Declines,
-}
-
-const LEGACY: &str = "2025-11-25";
-const MODERN: &str = "2026-07-28";
-
-/// All of the suite that are part of a revision. What is an extension, for clients without a user, is not offered.
-const LOGINS: [LoginScenario; 27] = {
-    use LoginClient::{Calls, CallsTwice, Declines, IsRefused};
-    const fn scenario(
-        name: &'static str,
-        revisions: &'static [&'static str],
-        client: LoginClient,
-    ) -> LoginScenario {
-        LoginScenario { name, revisions, client }
-    }
-    [
-        scenario("metadata-default", &[LEGACY, MODERN], Calls),
-        scenario("metadata-var1", &[LEGACY, MODERN], Calls),
-        scenario("metadata-var2", &[LEGACY, MODERN], Calls),
-        scenario("metadata-var3", &[LEGACY, MODERN], Calls),
-        scenario("basic-cimd", &[LEGACY, MODERN], Calls),
-        scenario("scope-from-www-authenticate", &[LEGACY, MODERN], Calls),
-        scenario("scope-from-scopes-supported", &[LEGACY, MODERN], Calls),
-        scenario("scope-omitted-when-undefined", &[LEGACY, MODERN], Calls),
-        scenario("scope-step-up", &[LEGACY, MODERN], CallsTwice),
-        scenario("scope-retry-limit", &[LEGACY, MODERN], IsRefused),
-        scenario("token-endpoint-auth-basic", &[LEGACY, MODERN], Calls),
-        scenario("token-endpoint-auth-post", &[LEGACY, MODERN], Calls),
-        scenario("token-endpoint-auth-none", &[LEGACY, MODERN], Calls),
-        scenario("pre-registration", &[LEGACY, MODERN], Calls),
-        scenario("2025-03-26-oauth-metadata-backcompat", &["2025-03-26"], Calls),
-        scenario("2025-03-26-oauth-endpoint-fallback", &["2025-03-26"], Calls),
-        scenario("resource-mismatch", &[MODERN], Declines),
-        scenario("offline-access-scope", &[MODERN], Calls),
-        scenario("offline-access-not-supported", &[MODERN], Calls),
-        scenario("authorization-server-migration", &[MODERN], CallsTwice),
-        scenario("iss-supported", &[MODERN], Calls),
-        scenario("iss-not-advertised", &[MODERN], Calls),
-        scenario("iss-supported-missing", &[MODERN], Declines),
-        scenario("iss-wrong-issuer", &[MODERN], Declines),
-        scenario("iss-unexpected", &[MODERN], Declines),
-        scenario("iss-normalized", &[MODERN], Declines),
-        scenario("metadata-issuer-mismatch", &[MODERN], Declines),
-    ]
-};
-
-/// What a browser does whose user says yes to everything.
-const BROWSER: &str = r#"cat > browser <<END
-#!/bin/sh
-exec node -e 'fetch(process.argv[1]).then((page) => page.text())' "\$1"
-END
-chmod +x browser
-export BROWSER="$PWD/browser"
-"#;
-
-impl LoginScenario {
-    fn commands(&self) -> String {
-        let (before, arguments) = match self.name {
-            "basic-cimd" => {
-                ("", "--client-metadata https://conformance-test.local/client-metadata.json")
-            }
-            "pre-registration" => (
-                "context() { node -p \"JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT).$1\"; }\n\
-                 context client_secret | tenon secret set suite-client\n\
-                 id=$(context client_id)\n",
-                "--client-id $id --client-secret suite-client",
-            ),
-            _ => ("", ""),
-        };
-        let login = format!("tenon login s {arguments}\n");
-        let call = "tenon call s__test-tool\n";
-        let client = match self.client {
-            LoginClient::Calls => format!("{login}{call}"),
-            LoginClient::CallsTwice => format!("{login}! {call}{login}{call}"),
-            LoginClient::IsRefused => format!("{login}! {call}{login}! {call}"),
-            LoginClient::Declines => format!("! {login}"),
-        };
-        format!("{BROWSER}{before}{client}")
-    }
-}
-
-async fn the_command_logs_in_as_the_official_conformance_suite_wants(servers: Servers) {
-    let scenarios = LOGINS
-        .iter()
-        .flat_map(|scenario| scenario.revisions.iter().map(move |revision| (scenario, *revision)));
-    let run = async |scenario: &LoginScenario, revision: &str| {
-        let (name, commands) = (format!("auth/{}", scenario.name), scenario.commands());
-        let answers = json!({});
-        let ran = Scenario::run_client(&servers, &name, revision, &commands, &answers);
-        // The suite fails a client that leaves out a check. Some are made for each request.
-        let Outcome { code, said, passed, .. } = ran.await;
-        assert_eq!(code, Some(0), "{name}, {revision}: {said}");
-        assert!(said.contains(", 0 failed, 0 warnings\n"), "{name}, {revision}: {said}");
-        assert!(passed.iter().any(|id| id.starts_with("prm-") || id.starts_with("authorization-")));
-    };
-    let (scenarios, run) = (futures::stream::iter(scenarios), &run);
-    let run = async |(scenario, revision)| run(scenario, revision).await;
-    scenarios.for_each_concurrent(2, run).await;
-}
-
-async fn the_official_conformance_suite_fails_a_command_that_does_not_log_in(servers: Servers) {
-    let name = "auth/metadata-default";
-    let answers = json!({});
-    let ran = Scenario::run_client(&servers, name, MODERN, "! tenon tools s\n", &answers);
-    let Outcome { code, said, .. } = ran.await;
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("Expected Check Missing: authorization-request"), "{said}");
-}
-
-async fn the_official_conformance_suite_fails_a_command_that_does_not_accept_defaults(
-    servers: Servers,
-) {
-    let not_a_number = json!({ "accept": { "age": "many" } });
-    for (answers, action) in [(json!("decline"), "decline"), (not_a_number, "cancel")] {
-        let Outcome { code, said, passed, .. } = DEFAULTS.run(&servers, &answers).await;
-        assert_eq!(code, Some(1), "{answers}: {said}");
-        assert!(said.contains("\nPassed: 0/6, 6 failed, 0 warnings\n"), "{answers}: {said}");
-        let why = format!("Expected action 'accept', got '{action}'");
-        assert!(said.contains(&why), "{answers}: {said}");
-        assert_eq!(passed, [""; 0], "{answers}");
-    }
 }
