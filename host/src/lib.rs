@@ -52,6 +52,7 @@ pub use call::{
     Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
     HookReport, OuterCalls, Usage,
 };
+pub use capability::network::NetworkTraffic;
 pub use capability::server::{
     ConfinementState, ServerAttempts, ServerRecorder, ServerReport, StartQueueProgress,
 };

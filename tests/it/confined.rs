@@ -7,13 +7,16 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tenon_host::services::{Connector, GrantAll, Resolver, Stream};
-use tenon_host::{Builder, Call, Caller, PluginState};
+use tenon_host::{Builder, Call, Caller, NetworkTraffic, PluginState};
 
 use crate::guests;
 use crate::http::serve;
-use crate::support::{Project, REACHING_SERVER, Running, stderr, stdout, tenon};
+use crate::support::{
+    LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, Running, stderr, stdout, tenon,
+};
 
 /// What is granted to the plugins of a row: the words of the capability, in which `@` is the folder of the project and
 /// `PORT` that of the server.
@@ -68,8 +71,21 @@ fn project(filesystem: &[String], network: &[String]) -> Project {
     project
 }
 
+/// What starts servers: as most systems let it, and where users may make no namespaces.
+fn launchers() -> [&'static Path; 2] {
+    [tenon(), Path::new(LAUNCHER_WITHOUT_NAMESPACES)]
+}
+
 async fn platform(project: Project, adjust: impl FnOnce(Builder) -> Builder) -> Running {
-    let builder = project.builder().approver(GrantAll).server_launcher(tenon()).start_servers();
+    platform_with(tenon(), project, adjust).await
+}
+
+async fn platform_with(
+    launcher: &Path,
+    project: Project,
+    adjust: impl FnOnce(Builder) -> Builder,
+) -> Running {
+    let builder = project.builder().approver(GrantAll).server_launcher(launcher).start_servers();
     let platform = adjust(builder).build().await.expect("the platform is built");
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Ready, "{report:?}");
@@ -89,6 +105,12 @@ async fn call(platform: &Running, name: &str, arguments: Value) -> Result<String
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_and_a_component_reach_the_same() {
+    for launcher in launchers() {
+        a_server_reaches_what_a_component_does(launcher).await;
+    }
+}
+
+async fn a_server_reaches_what_a_component_does(launcher: &Path) {
     let web = serve().await;
     let port = web.address.port().to_string();
     let mut rows = 0;
@@ -110,7 +132,7 @@ async fn a_server_and_a_component_reach_the_same() {
                     project.write(file, text.replace(former, &granted));
                 }
             }
-            let platform = platform(project, |builder| builder).await;
+            let platform = platform_with(launcher, project, |builder| builder).await;
             let component = if *capability == "network" { "fetch" } else { "files" };
             let arguments: Value = serde_json::from_str(&filled_in(arguments)).unwrap();
             for plugin in ["server", component] {
@@ -127,10 +149,16 @@ async fn a_server_and_a_component_reach_the_same() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_gets_no_further_than_its_box() {
+    for launcher in launchers() {
+        a_server_gets_no_further(launcher).await;
+    }
+}
+
+async fn a_server_gets_no_further(launcher: &Path) {
     let web = serve().await;
     let elsewhere = "https://a.example/*".to_string();
     let project = project(&["readwrite:./granted/**".into()], &[elsewhere]);
-    let platform = platform(project, |builder| builder).await;
+    let platform = platform_with(launcher, project, |builder| builder).await;
     let path =
         |name: &str| platform.project.path(name).canonicalize().unwrap().display().to_string();
     let (secret, address) = (path("other/b.txt"), web.address.to_string());
@@ -156,11 +184,17 @@ async fn a_server_gets_no_further_than_its_box() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tunnel_leads_where_a_grant_does() {
+    for launcher in launchers() {
+        tunnels_lead_where_grants_do(launcher).await;
+    }
+}
+
+async fn tunnels_lead_where_grants_do(launcher: &Path) {
     let web = serve().await;
     let address = web.address.to_string();
     let check = async |granted: String, expected: &str| {
         let project = project(&["read:/no/such/**".into()], std::slice::from_ref(&granted));
-        let platform = platform(project, |builder| builder).await;
+        let platform = platform_with(launcher, project, |builder| builder).await;
         let said = call(&platform, "server__tunnel", json!({ "address": address })).await;
         let said = said.unwrap_or_else(|error| error);
         assert!(said.contains(expected), "{granted}: {said}");
@@ -174,6 +208,26 @@ async fn a_tunnel_leads_where_a_grant_does() {
     check(format!("GET http://{address}"), "403 Forbidden").await;
     check("https://a.example/*".into(), "403 Forbidden").await;
     assert_eq!(web.heard(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_sends_and_receives_is_counted() {
+    let web = serve().await;
+    let url = web.url("/ok");
+    let project = project(&["read:/no/such/**".into()], std::slice::from_ref(&url));
+    let platform = platform(project, |builder| builder).await;
+    let traffic = || platform.server("server").unwrap().network.unwrap();
+    assert_eq!(traffic(), NetworkTraffic::default());
+    let mut heard = String::new();
+    for count in 1..3 {
+        heard = call(&platform, "server__fetch", json!({ "url": url })).await.unwrap();
+        // What the server sends, as it writes it.
+        let sent =
+            format!("GET {url} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", web.address);
+        assert_eq!(traffic().sent_bytes, count * sent.len() as u64);
+        assert_eq!(traffic().received_bytes, count * heard.len() as u64);
+    }
+    assert!(heard.starts_with("HTTP/1.1 200"), "{heard}");
 }
 
 /// A network on which every name leads to the metadata service of a cloud, and nothing is connected to.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, ConfinementState, Diagnostic, Limits, Platform, PluginKind, PluginReport,
-    PluginState, Registry, ServerRecorder, ServerReport,
+    BreakerState, ConfinementState, Diagnostic, Limits, NetworkTraffic, Platform, PluginKind,
+    PluginReport, PluginState, Registry, ServerRecorder, ServerReport,
 };
 
 use super::confine::{granted, local_server};
@@ -526,7 +526,12 @@ fn server_line(server: &ServerReport) -> String {
         _ => ", unconfined".to_string(),
     });
     let confined = confined.unwrap_or_default();
-    format!("server: {}{speaks}{confined}{remarks}", server.state)
+    let traffic = server.network.filter(|of| *of != NetworkTraffic::default());
+    let traffic = traffic.map(|NetworkTraffic { sent_bytes, received_bytes, .. }| {
+        format!(", sent {sent_bytes} bytes and received {received_bytes}")
+    });
+    let traffic = traffic.unwrap_or_default();
+    format!("server: {}{speaks}{confined}{traffic}{remarks}", server.state)
 }
 
 /// What is not as usual with a server that is there.

@@ -323,10 +323,11 @@ impl Loader {
             ServerLocation::Remote(_) => candidate.grants.clone(),
         };
         let prepared = self.prepare(&mut candidate);
-        let supervisor = |transport, confinement| {
+        let supervisor = |transport, confinement, traffic| {
             let (id, news) = (prepared.context.id.clone(), self.news.clone());
             let supervisor = Supervisor::new(id, transport, server.supervision.clone(), news);
             let supervisor = supervisor.with_listing(listing).with_confinement(confinement);
+            let supervisor = supervisor.with_traffic(traffic);
             Arc::new(supervisor.with_starts(self.starts.clone(), time))
         };
         let mut preparation = prepared.preparation(&candidate, &settings, &self.news);
@@ -334,7 +335,8 @@ impl Loader {
             ServerLocation::Child(program) => {
                 let (confinement, state) =
                     self.confinement(&candidate, &granted, program, &prepared)?;
-                let supervisor = supervisor("stdio", Some(state));
+                let traffic = confinement.as_ref().and_then(ServerConfinement::traffic);
+                let supervisor = supervisor("stdio", Some(state), traffic);
                 let child = self.child(&prepared.context.log, program.clone(), supervisor.clone());
                 let trusted = candidate.programs.clone();
                 let child = ChildSpec { trusted, confinement, ..child };
@@ -344,7 +346,7 @@ impl Loader {
                 (self.bridge(setting)?, supervisor)
             }
             ServerLocation::Remote(remote) => {
-                let supervisor = supervisor("http", None);
+                let supervisor = supervisor("http", None, None);
                 preparation.server = Some(supervisor.clone());
                 preparation.remote = Some(&remote.url);
                 let setting = self.instance_config(&candidate, &prepared, &preparation, startup)?;

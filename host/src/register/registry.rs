@@ -267,6 +267,7 @@ impl Registry {
     pub(crate) fn new(plugins: Vec<Arc<RegisteredPlugin>>, settings: RegistrySettings) -> Self {
         let mut registry = Self { settings, ..Self::default() };
         tool_metrics::describe();
+        crate::capability::network::describe();
         let mut secrets = std::mem::take(&mut registry.settings.secrets);
         for plugin in &plugins {
             secrets.extend(plugin.loaded.secrets());

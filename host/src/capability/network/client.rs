@@ -139,6 +139,11 @@ impl Timeouts {
 }
 
 impl Network {
+    /// Whose it is.
+    pub(crate) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
     pub(crate) fn new(
         plugin: Arc<str>,
         grants: Arc<NetworkGrants>,

@@ -13,6 +13,7 @@ mod grants;
 mod proxy;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use http::{Request, Response};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub(crate) use grants::NetworkGrants;
 pub(crate) use grants::fuzz::url_pattern;
 #[cfg(unix)]
 pub(crate) use proxy::serve_proxy;
+pub use traffic::NetworkTraffic;
+pub(crate) use traffic::{TrafficCount, describe};
 
 use super::lifecycle::{Holds, HostCapability, PluginContext, Preparation, View};
 use super::served::RefusalReporter;

@@ -26,6 +26,7 @@ use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiB
 
 use super::client::{Network, Refusal, SendError};
 use super::error;
+use super::traffic::{CountedStream, TrafficCount};
 use crate::observe::PluginLog;
 
 /// Headers that are for one connection, which components may send.
@@ -44,13 +45,16 @@ pub(crate) async fn serve_proxy(
     listener: UnixListener,
     network: Arc<Network>,
     log: Arc<PluginLog>,
+    traffic: Arc<TrafficCount>,
 ) {
     let (_end, ended) = watch::channel(());
     let proxy = Arc::new(Proxy { network, log, ended });
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(connections.spawn(serve(stream, proxy.clone()))),
+            Ok((stream, _)) => {
+                drop(connections.spawn(serve(traffic.clone().counted(stream), proxy.clone())))
+            }
             // There may be too many open files, and fewer in a moment.
             Err(_) => sleep(RETRY_DELAY).await,
         }
@@ -61,7 +65,7 @@ pub(crate) async fn serve_proxy(
 /// How long nothing is accepted after that failed.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-async fn serve(stream: UnixStream, proxy: Arc<Proxy>) {
+async fn serve(stream: CountedStream<UnixStream>, proxy: Arc<Proxy>) {
     let service = service_fn(move |request| {
         let proxy = proxy.clone();
         async move { Ok::<_, Infallible>(proxy.answer(request).await) }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::call::mask::Masked;
 use crate::call::{Failure, within};
+use crate::capability::network::{NetworkTraffic, TrafficCount};
 use crate::capability::services::{Pins, ask_pins};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
@@ -66,6 +67,9 @@ pub struct ServerReport {
     /// Whether it reaches nothing but what it is granted; nothing for a server elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementState>,
+    /// What it sends and receives, if it is confined and was granted URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkTraffic>,
 }
 
 /// Whether a server that is a child reaches nothing but what it is granted.
@@ -96,6 +100,7 @@ pub(crate) struct Supervisor {
     starts: StartQueue,
     startup: Duration,
     confinement: Option<ConfinementState>,
+    traffic: Option<Arc<TrafficCount>>,
     watched: Mutex<SupervisorState>,
 }
 
@@ -147,6 +152,7 @@ impl Supervisor {
             policy,
             news,
             confinement: None,
+            traffic: None,
             listing: None,
             starts: StartQueue::default(),
             startup: Duration::MAX,
@@ -193,6 +199,11 @@ impl Supervisor {
     /// The same, of a server that is confined or not.
     pub(crate) fn with_confinement(self, confinement: Option<ConfinementState>) -> Self {
         Self { confinement, ..self }
+    }
+
+    /// The same, of a server whose traffic is counted.
+    pub(crate) fn with_traffic(self, traffic: Option<Arc<TrafficCount>>) -> Self {
+        Self { traffic, ..self }
     }
 
     /// The same, with a place for what it contributes.
@@ -435,6 +446,7 @@ impl Supervisor {
             last_error: watched.last_error.clone(),
             stderr: watched.stderr.clone(),
             confinement: self.confinement.clone(),
+            network: self.traffic.as_ref().map(|traffic| traffic.read()),
         }
     }
 

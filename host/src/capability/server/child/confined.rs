@@ -18,7 +18,9 @@ use tokio::process::Command;
 use tokio::task::AbortHandle;
 
 use super::ChildSpec;
-use crate::capability::network::Network;
+#[cfg(unix)]
+use crate::capability::network::serve_proxy;
+use crate::capability::network::{Network, TrafficCount};
 use crate::capability::server::ServerRecorder;
 
 /// The most processes and threads of a server, and the most open files of each.
@@ -52,10 +54,16 @@ pub(crate) struct ServerConfinement {
     hidden: Vec<PathBuf>,
     /// A folder that it keeps from one start to the next.
     cache: Option<PathBuf>,
-    network: Option<Arc<Network>>,
+    network: Option<ServerNetwork>,
     recorder: Option<ServerRecorder>,
     /// How much memory of its own each process may have, in bytes.
     memory: Option<u64>,
+}
+
+/// The network of a server, and what goes through it.
+struct ServerNetwork {
+    network: Arc<Network>,
+    traffic: Arc<TrafficCount>,
 }
 
 /// What a sandbox has that lasts as long as a process.
@@ -96,7 +104,16 @@ impl ServerConfinement {
         reachable.extend(folders.into_iter().map(read_only));
         let hidden = rules.hidden(home);
         let (recorder, memory) = (None, None);
+        let network = network.map(|network| {
+            let traffic = TrafficCount::new(network.plugin());
+            ServerNetwork { network, traffic }
+        });
         Self { launcher: launcher.into(), reachable, own, hidden, cache, network, recorder, memory }
+    }
+
+    /// How much goes through its network, if it has one.
+    pub(crate) fn traffic(&self) -> Option<Arc<TrafficCount>> {
+        self.network.as_ref().map(|of| of.traffic.clone())
     }
 
     /// The same, in which each process may have so much memory of its own.
@@ -159,15 +176,16 @@ impl ServerConfinement {
 }
 
 #[cfg(unix)]
-fn start_proxy(socket: &Path, network: &Arc<Network>, spec: &ChildSpec) -> io::Result<AbortHandle> {
+fn start_proxy(socket: &Path, of: &ServerNetwork, spec: &ChildSpec) -> io::Result<AbortHandle> {
     let listener = tokio::net::UnixListener::bind(socket)?;
-    let task = crate::capability::network::serve_proxy(listener, network.clone(), spec.log.clone());
+    let ServerNetwork { network, traffic } = of;
+    let task = serve_proxy(listener, network.clone(), spec.log.clone(), traffic.clone());
     Ok(tokio::spawn(task).abort_handle())
 }
 
 /// No launcher works there.
 #[cfg(not(unix))]
-fn start_proxy(_: &Path, _: &Arc<Network>, _: &ChildSpec) -> io::Result<AbortHandle> {
+fn start_proxy(_: &Path, _: &ServerNetwork, _: &ChildSpec) -> io::Result<AbortHandle> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
