@@ -9,13 +9,14 @@
 #[allow(dead_code)]
 mod support;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use support::{DEMO_SERVER, Project, files_with, output_of, stderr, stdout};
+use tenon_tests::trial;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -26,20 +27,13 @@ fn main() -> ExitCode {
         );
     }
     let mut trials = Vec::new();
-    macro_rules! trial {
+    macro_rules! trials {
         ($($name:ident),* $(,)?) => {$(
-            let folder = programs.clone();
-            let trial = Trial::test(stringify!($name), move || match folder {
-                Some(folder) => {
-                    $name(&folder);
-                    Ok(())
-                }
-                None => Err(Failed::from("no real keychain is installed")),
-            });
-            trials.push(trial.with_ignored_flag(programs.is_none()));
+            let test = |folder: PathBuf| $name(&folder);
+            trials.push(trial(stringify!($name), "real keychain", programs.clone(), test));
         )*};
     }
-    trial!(
+    trials!(
         secrets_are_in_the_keychain_where_there_is_one,
         a_server_gets_a_secret_of_the_keychain,
         without_a_keychain_secrets_are_in_files,

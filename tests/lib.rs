@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+use libtest_mimic::{Failed, Trial};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -46,16 +47,34 @@ pub fn link_javascript_sdk(sdk: &Path, folder: &Path) -> std::io::Result<()> {
     symlink(sdk.join("build/main.js"), modules.join(".bin/tenon-build-javascript"))
 }
 
-/// Runs a trial on two threads.
+/// A test that needs something from a registry, which is in this folder if it is installed. Otherwise the test is ignored,
+/// and fails where it is run all the same.
+pub fn trial(
+    name: impl Into<String>,
+    needed: &'static str,
+    installed: Option<PathBuf>,
+    test: impl FnOnce(PathBuf) + Send + 'static,
+) -> Trial {
+    let is_ignored = installed.is_none();
+    let trial = Trial::test(name, move || match installed {
+        Some(folder) => {
+            test(folder);
+            Ok(())
+        }
+        None => Err(Failed::from(format!("there is no {needed}"))),
+    });
+    trial.with_ignored_flag(is_ignored)
+}
+
+/// Runs a test on two threads.
 ///
-/// # Errors
+/// # Panics
 ///
-/// If the runtime does not start.
-pub fn run_trial(test: impl Future<Output = ()>) -> Result<(), libtest_mimic::Failed> {
+/// If the test does, or if the runtime does not start.
+pub fn run_on_two_threads(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(libtest_mimic::Failed::from)?.block_on(test);
-    Ok(())
+    runtime.expect("the runtime starts").block_on(test);
 }
 
 /// The world `tool` as wasmtime generates it, for whoever calls a component without Tenon.

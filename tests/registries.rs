@@ -10,7 +10,7 @@
 #[allow(dead_code)]
 mod support;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use tenon_config::files::Digest;
 
 use support::{Project, parsed, stderr, stdout};
+use tenon_tests::trial;
 
 #[allow(dead_code)]
 mod guests {
@@ -36,20 +37,13 @@ fn main() -> ExitCode {
         );
     }
     let mut trials = Vec::new();
-    macro_rules! trial {
+    macro_rules! trials {
         ($($name:ident),* $(,)?) => {$(
-            let folder = programs.clone();
-            let trial = Trial::test(stringify!($name), move || match folder {
-                Some(folder) => {
-                    $name(&Registry::start(&folder));
-                    Ok(())
-                }
-                None => Err(Failed::from("no real registry is installed")),
-            });
-            trials.push(trial.with_ignored_flag(programs.is_none()));
+            let test = |folder: PathBuf| $name(&Registry::start(&folder));
+            trials.push(trial(stringify!($name), "real registry", programs.clone(), test));
         )*};
     }
-    trial!(
+    trials!(
         what_is_published_is_installed_and_runs,
         requests_go_along_and_are_asked_about,
         skills_go_along_and_are_what_they_were,

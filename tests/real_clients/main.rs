@@ -15,11 +15,11 @@ mod matrix;
 mod relay;
 mod rmcp_client;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 use tenon_host::Platform;
@@ -31,13 +31,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use support::{EVERYTHING_SERVER, MODERN_SERVER, Project, stderr, stdout, tenon};
-use tenon_tests::{installed, newer_node, npm_script, run_trial};
+use tenon_tests::{installed, newer_node, npm_script, run_on_two_threads, trial};
 
 #[allow(dead_code)]
 mod guests {
     // The paths of the guests, written by the build script.
     include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 }
+
+/// What the tests need.
+const NEEDED: &str = "real MCP client";
 
 /// What says where the clients of each registry are.
 const GROUPS: [&str; 2] = ["TENON_REAL_SERVERS_NPM", "TENON_REAL_SERVERS_PIP"];
@@ -53,12 +56,8 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     macro_rules! trials {
         ($($name:ident),* $(,)?) => {$(
-            let of_trial = folder.clone();
-            let trial = Trial::test(stringify!($name), move || match of_trial {
-                Some(folder) => run_trial($name(&folder)),
-                None => Err(Failed::from("no real MCP clients are installed")),
-            });
-            trials.push(trial.with_ignored_flag(folder.is_none()));
+            let test = |folder: PathBuf| run_on_two_threads($name(&folder));
+            trials.push(trial(stringify!($name), NEEDED, folder.clone(), test));
         )*};
     }
     trials!(
@@ -68,12 +67,8 @@ fn main() -> ExitCode {
         the_official_sdks_list_what_is_served,
     );
     for client in &matrix::CLIENTS {
-        let of_trial = folder.clone();
-        let trial = Trial::test(client.trial(), move || match of_trial {
-            Some(folder) => run_trial(matrix::check(&folder, client)),
-            None => Err(Failed::from("no real MCP clients are installed")),
-        });
-        trials.push(trial.with_ignored_flag(folder.is_none()));
+        let test = |folder: PathBuf| run_on_two_threads(matrix::check(&folder, client));
+        trials.push(trial(client.trial(), NEEDED, folder.clone(), test));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -14,7 +14,7 @@ mod confined;
 mod conformance;
 
 use async_trait::async_trait;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -49,7 +49,7 @@ use conformance::{
     the_official_conformance_suite_fails_a_command_that_does_not_log_in,
 };
 use support::{LAUNCHER_WITHOUT_NAMESPACES, Project, parsed, stderr, stdout, tenon};
-use tenon_tests::{installed, npm_script, run_trial};
+use tenon_tests::{installed, npm_script, run_on_two_threads, trial};
 
 /// What says where the servers of each registry are.
 const NPM: &str = "TENON_REAL_SERVERS_NPM";
@@ -68,13 +68,8 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     macro_rules! trial {
         ($groups:expr, $name:expr, $test:ident, $adjust:expr) => {
-            let folder = installed(&$groups);
-            let is_ignored = folder.is_none();
-            let trial = Trial::test($name, move || match folder {
-                Some(folder) => run_trial($test($adjust(Servers::new(folder)))),
-                None => Err(Failed::from("no real MCP servers are installed")),
-            });
-            trials.push(trial.with_ignored_flag(is_ignored));
+            let test = |folder| run_on_two_threads($test($adjust(Servers::new(folder))));
+            trials.push(trial($name, "real MCP server", installed(&$groups), test));
         };
     }
     macro_rules! trials {
