@@ -202,12 +202,18 @@ impl FoundPlugins {
         Some(ApprovalFile::new(folder.join("approvals.json")))
     }
 
-    /// The files with what the user has decided about plugins.
+    /// The files with what the user has decided about plugins, and with logins to their servers.
     fn decision_files(&self) -> Vec<PathBuf> {
         let approvals = self.approvals().map(|file| file.path().to_path_buf());
         let trusted = trust::file(&self.sources.host_environment);
         let trusted = trusted.map(|file| file.path().to_path_buf());
-        approvals.into_iter().chain(trusted).collect()
+        let logins = LoginStore::new(&self.sources.host_environment);
+        let servers = self.discovery.candidates.iter().filter_map(Candidate::server_url);
+        let logins = logins.iter().flat_map(|logins| {
+            let servers = servers.clone();
+            servers.flat_map(|server| logins.files(server.as_str()))
+        });
+        approvals.into_iter().chain(trusted).chain(logins).collect()
     }
 
     /// The same, for what cannot do without.

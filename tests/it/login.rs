@@ -345,6 +345,48 @@ fn a_login_is_for_all_calls_until_it_is_forgotten() {
     assert!(stderr(&again).contains("there is no login to"), "{}", stderr(&again));
 }
 
+/// The next message of a host that serves which has this member.
+fn hear_from(output: &mut impl BufRead, member: &str, value: &Value) -> Value {
+    loop {
+        let mut line = String::new();
+        assert_ne!(output.read_line(&mut line).expect("it is text"), 0, "it ended");
+        let message: Value = serde_json::from_str(&line).expect("it is a message");
+        if message[member] == *value {
+            return message;
+        }
+    }
+}
+
+/// A request to a host that serves, and what it answers.
+fn ask(serving: &mut Child, output: &mut impl BufRead, request: &Value) -> Value {
+    writeln!(serving.stdin.as_mut().expect("it is piped"), "{request}").expect("it reads");
+    hear_from(output, "id", &request["id"])
+}
+
+#[test]
+fn a_host_that_runs_takes_up_a_login() {
+    let server = Guarded::start();
+    let project = project(&server);
+    let mut command = command(&project, &["serve"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut serving = command.spawn().expect("tenon starts");
+    let mut output = BufReader::new(serving.stdout.take().expect("it is piped"));
+    let request = |id: u32, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let client = json!({ "name": "test", "version": "1" });
+    let begin =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    ask(&mut serving, &mut output, &request(1, "initialize", begin));
+    let listed = ask(&mut serving, &mut output, &request(2, "tools/list", json!({})));
+    assert_eq!(listed["result"]["tools"], json!([]));
+    log_in(&project, &[]);
+    hear_from(&mut output, "method", &json!("notifications/tools/list_changed"));
+    let call = json!({ "name": "s__echo", "arguments": { "text": "hello" } });
+    let said = ask(&mut serving, &mut output, &request(3, "tools/call", call));
+    assert_eq!(said["result"]["content"][0]["text"], "hello", "{said}");
+    drop(serving.stdin.take());
+    assert_eq!(serving.wait().expect("it ends").code(), Some(0));
+}
+
 #[test]
 fn a_token_is_renewed_before_its_end_and_where_the_server_takes_it_no_more() {
     let server = Guarded::start();

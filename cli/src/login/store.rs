@@ -102,6 +102,12 @@ impl LoginStore {
         self.folder.join(Self::name(server)).with_extension(kind)
     }
 
+    /// What changes when a login to the server does: files, and the folder that they are in.
+    pub(crate) fn files(&self, server: &str) -> impl Iterator<Item = PathBuf> {
+        let files = self.values.files(&Self::name(server));
+        files.into_iter().flatten().chain([self.folder.clone()])
+    }
+
     /// Whether there is a login, without reading it.
     pub(crate) fn has(&self, server: &str) -> bool {
         matches!(self.values.storage(&Self::name(server)), Ok(Some(_)))

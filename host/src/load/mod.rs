@@ -32,7 +32,7 @@ use tenon_types::LogLevel;
 use wasmtime::component::{Component, Linker};
 
 use crate::capability::filesystem::FileGrants;
-use crate::capability::granted::{GrantedCapabilities, HostServices};
+use crate::capability::granted::{GrantedCapabilities, HostServices, RequestedIn};
 use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
 use crate::capability::network::{Network, NetworkCapability, NetworkGrants, OnReach};
 use crate::capability::notify::NotifyCapability;
@@ -378,7 +378,8 @@ impl Loader {
         let opens_files = recorder.is_some_and(ServerRecorder::opens_files);
         let is_required = match program.confinement {
             ConfinementMode::Required if opens_files => {
-                let problem = "the policy requires confinement, and it would reach every file";
+                let problem = "the policy requires confinement, and a server whose needs are recorded reaches every \
+                               file; `confine = \"preferred\"` under [policy] lets it, for that time";
                 return Err(LoadError::Unconfined(problem.into()));
             }
             // It would be recorded of nothing.
@@ -414,7 +415,11 @@ impl Loader {
                     }
                 })
             });
-            Arc::new(network.telling(tell))
+            let requested_in = match candidate.manifest {
+                Some(_) => RequestedIn::Manifest,
+                None => RequestedIn::Entry,
+            };
+            Arc::new(network.telling(tell).requested_in(requested_in))
         });
         let HostEnvironment { home, cache, .. } = &self.host_environment;
         // Beside the host's own, which no server sees.
@@ -429,6 +434,12 @@ impl Loader {
         let confinement = confinement.with_memory(candidate.limits.server_memory);
         let state = ConfinementState { is_confined: !opens_files, problem: None };
         Ok((Some(confinement), state))
+    }
+
+    /// The token of its user's login, of a server elsewhere.
+    pub(crate) async fn login(&self, candidate: &Candidate) -> Option<Secret> {
+        let url = candidate.server_url()?;
+        self.host_services.services.access_tokens.token(url.as_str()).await
     }
 
     /// What starts servers in a sandbox, or why nothing can.

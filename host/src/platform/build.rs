@@ -706,7 +706,11 @@ impl PluginSlot {
             id: candidate.id().to_string(),
             report: there(&registered),
             registered: Some(Arc::new(registered)),
-            loaded_from: fingerprint.map(|tried| TrackedCandidate { candidate, tried }),
+            loaded_from: fingerprint.map(|tried| TrackedCandidate {
+                candidate,
+                tried,
+                login: None,
+            }),
         }
     }
 
@@ -718,7 +722,7 @@ impl PluginSlot {
         let id = candidate.id().to_string();
         let loaded_from = tokio::task::spawn_blocking(move || {
             let tried = fingerprint.unwrap_or_else(|| candidate.fingerprint());
-            TrackedCandidate { candidate, tried }
+            TrackedCandidate { candidate, tried, login: None }
         });
         Self { id, loaded_from: loaded_from.await.ok(), registered: None, report }
     }

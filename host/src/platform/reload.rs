@@ -19,6 +19,7 @@ use tenon_config::discover::{
 };
 use tenon_config::grant::Grants;
 use tenon_config::pins::{PinKind, Quarantine};
+use tenon_config::secret::Secret;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -27,6 +28,7 @@ use super::build::PluginFactory;
 use super::report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
 use crate::capability::services::ask_pins;
+use crate::load::Loader;
 use crate::observe::event::{Event, PluginChange};
 use crate::register::{RegisteredPlugin, Registry, RegistrySettings};
 use crate::runtime::RetiringPlugin;
@@ -71,6 +73,8 @@ pub(super) struct TrackedCandidate {
     pub(super) candidate: Candidate,
     /// What was tried last. Where that failed, what runs may be older.
     pub(super) tried: Fingerprint,
+    /// The token of its user's login, where its server was tried again for that.
+    pub(super) login: Option<Secret>,
 }
 
 /// Plugins that were replaced or removed, and may have calls in flight.
@@ -183,7 +187,13 @@ impl Plugins {
         let mut changed = Vec::new();
         for (candidate, fingerprint) in discovery.candidates.into_iter().zip(fingerprints) {
             let id = candidate.id();
-            if former.get(id).is_some_and(|slot| slot.may_stay(&fingerprint, &rules)) {
+            let stays = match former.get_mut(id) {
+                Some(slot) if slot.may_stay(&fingerprint, &rules) => {
+                    !slot.has_new_login(&self.factory.loader).await
+                }
+                _ => false,
+            };
+            if stays {
                 if let Some(TrackedCandidate { candidate: loaded_from, .. }) =
                     former.get_mut(id).and_then(|slot| slot.loaded_from.as_mut())
                 {
@@ -196,8 +206,11 @@ impl Plugins {
         }
 
         let mut events = Vec::new();
-        for slot in self.factory.bring_all(changed, &rules).await {
-            let before = former.remove(&slot.id);
+        for mut slot in self.factory.bring_all(changed, &rules).await {
+            let mut before = former.remove(&slot.id);
+            if let (Some(tracked), Some(before)) = (&mut slot.loaded_from, &mut before) {
+                tracked.login = before.loaded_from.as_mut().and_then(|of| of.login.take());
+            }
             let stays = match &before {
                 Some(before) if slot.registered.is_none() => {
                     before.may_go_on(&self.factory, &sources.configs).await
@@ -375,6 +388,16 @@ impl PluginSlot {
                 !refused && running.is_none_or(|running| *running == grants)
             }
         }
+    }
+
+    /// Whether its user has logged in to its server since that failed.
+    async fn has_new_login(&mut self, loader: &Loader) -> bool {
+        let failed = self.loaded_from.as_mut().filter(|_| self.registered.is_none());
+        let Some(tracked) = failed else { return false };
+        let login = loader.login(&tracked.candidate).await;
+        let is_new = login.is_some() && login != tracked.login;
+        tracked.login = login;
+        is_new
     }
 
     /// Why its manifest, or its entry in a configuration, could not be read, if that is why it is not

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 use super::{AdmissionFacts, Origin, PluginKind, admission_facts};
 use crate::approval::{ApprovalRequest, GrantWarning, ServerParameters};
@@ -214,7 +215,7 @@ pub struct InheritedEnvironment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     /// Its URL.
-    pub url: url::Url,
+    pub url: Url,
     /// Headers of every request; they may hold secrets, or have places for them.
     pub headers: BTreeMap<String, String>,
     /// Which transport of MCP it speaks.
@@ -442,6 +443,17 @@ impl Candidate {
         self.is_command_approved = self.origin.is_of_project();
     }
 
+    /// The URL of its server, if that is elsewhere.
+    pub fn server_url(&self) -> Option<&Url> {
+        match &self.source {
+            Source::Mcp(server) => match &server.place {
+                ServerLocation::Remote(remote) => Some(&remote.url),
+                ServerLocation::Child(_) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The names of the secrets that have a place in what its server is given.
     pub fn secrets_of_server(&self) -> BTreeSet<String> {
         let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
@@ -495,6 +507,34 @@ impl Candidate {
         Ok(grants)
     }
 
+    /// The arguments of its server, where no command has to be approved that has them.
+    fn own_arguments(&self) -> &[String] {
+        match &self.source {
+            Source::Mcp(server) if self.command.is_none() => match &server.place {
+                ServerLocation::Child(program) => &program.arguments,
+                ServerLocation::Remote(_) => &[],
+            },
+            _ => &[],
+        }
+    }
+
+    /// What some values mean that are granted to it or may be.
+    pub fn warnings_of(
+        &self,
+        capabilities: &BTreeMap<String, Vec<String>>,
+        host_environment: &HostEnvironment,
+        deciding: &BTreeSet<PathBuf>,
+    ) -> Vec<GrantWarning> {
+        let values = GrantSet::approved(capabilities);
+        let mut warnings = Vec::new();
+        if self.confinement().is_some_and(|mode| mode != ConfinementMode::Unconfined) {
+            // Whoever reads what a value means finds the first.
+            warnings = values.wider_for_servers();
+        }
+        warnings.extend(values.warnings(host_environment, deciding));
+        warnings
+    }
+
     /// The same, and the content that somebody is asked about.
     pub fn request_approval(&self) -> (ApprovalRequest, Option<Digest>) {
         let content = self.fingerprint().content;
@@ -507,6 +547,7 @@ impl Candidate {
             capabilities: self.requests.texts(),
             warnings: self.warnings.clone(),
             command: self.command.clone(),
+            arguments: self.own_arguments().to_vec(),
             component: content.map(|digest| digest.to_string()),
             manifest: self.manifest.map(|digest| digest.to_string()),
             skills: self.skills.clone(),

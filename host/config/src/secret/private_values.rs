@@ -102,6 +102,16 @@ impl PrivateValues {
         }
     }
 
+    /// The files of which one is there if a value is, and changes when that does.
+    ///
+    /// # Errors
+    ///
+    /// For a text that is no name.
+    pub fn files(&self, name: &str) -> Result<[PathBuf; 2], ValueError> {
+        let file = self.file(name)?;
+        Ok([mark(&file), file])
+    }
+
     /// Where a value is, if there is one.
     ///
     /// # Errors
