@@ -210,6 +210,9 @@ pub(crate) fn shown(
         text.push_str(if command.url.is_some() { "  turns to\n" } else { "  runs\n" });
         text.push_str(&command_lines(command));
     }
+    for argument in &request.arguments {
+        text.push_str(&format!("  argument  {}\n", unmistakable(argument)));
+    }
     if request.confinement == Some(ConfinementMode::Unconfined) {
         text.push_str("  unconfined: it reaches whatever you can\n");
     }

@@ -176,6 +176,8 @@ async fn a_server_gets_no_further(launcher: &Path) {
         let said = call(&platform, &format!("server__{tool}"), arguments.clone()).await;
         assert!(said.is_err(), "{tool} {arguments}: {said:?}");
     }
+    let said = call(&platform, "server__fetch", json!({ "url": web.url("/ok") })).await;
+    assert!(said.unwrap_err().contains("its entry would request it with `network = [\"http://"));
     // It still works.
     let read = json!({ "path": path("granted/a.txt") });
     assert_eq!(call(&platform, "server__read_file", read).await, Ok("granted".into()));
@@ -328,18 +330,34 @@ async fn what_a_server_cannot_be_granted_is_told() {
 
 #[test]
 fn commands_say_what_is_confined() {
-    let project = Project::new(&format!(
+    let servers = format!(
         "[[plugins.mcp]]\nname = \"boxed\"\ncommand = {REACHING_SERVER:?}\ncapabilities = {{}}
          [[plugins.mcp]]\nname = \"free\"\ncommand = {REACHING_SERVER:?}"
-    ));
+    );
+    let project = Project::new(&servers);
     let said = stdout(&project.tenon(&["doctor", "boxed"]));
     assert!(said.contains(", confined"), "{said}");
     let said = stdout(&project.tenon(&["doctor", "free"]));
     assert!(said.contains(", unconfined"), "{said}");
+    let said = stdout(&project.tenon(&["doctor"]));
+    assert!(said.ends_with("2 of 2 plugins are ready, 1 of them unconfined\n"), "{said}");
     // The cache of what it downloads is its own, and stays.
     let output = project.tenon(&["call", "boxed__environment"]);
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert!(said.contains("npm_config_cache") && !said.contains("http_proxy"), "{said}");
+    // What it runs with is approved with what it reaches.
+    let narrow = format!(
+        "[[plugins.mcp]]\nname = \"narrow\"\ncommand = {REACHING_SERVER:?}\nargs = [\"--quiet\"]
+         capabilities.filesystem = [\"read:./notes/*.md\"]"
+    );
+    let project = Project::new(&narrow);
+    let output = project.tenon(&["approve", "narrow"]);
+    let said = stdout(&output);
+    for line in ["  argument  --quiet\n", "/notes/*.md — it reaches all of "] {
+        assert!(said.contains(line), "{said}");
+    }
+    let said = stdout(&project.tenon(&["inspect", "narrow"]));
+    assert!(said.contains("/notes/*.md — it reaches all of "), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

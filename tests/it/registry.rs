@@ -590,8 +590,8 @@ fn a_tool_that_is_not_what_it_was_is_held_until_somebody_accepts_it() {
         seen (`description`)
       fix: `tenon approve s` shows what has changed and accepts it; other hosts have
         pins of their own
-    1 of 1 plugins are ready, though not all is well; `tenon doctor PLUGIN` shows
-        one in full
+    1 of 1 plugins are ready, 1 of them unconfined, though not all is well; `tenon
+        doctor PLUGIN` shows one in full
     "#);
 
     let unasked = project.tenon(&["approve", "s"]);

@@ -149,7 +149,7 @@ fn the_start_of_servers_is_shown_on_a_terminal_and_gone_when_it_is_over() {
     assert!(said.contains("; waiting for s"), "{said:?}");
     assert!(said.contains("3 of 3 are ready"), "{said:?}");
     assert!(said.ends_with("are ready\u{1b}[K\u{1b}[?7h\u{1b}[K"), "{said:?}");
-    assert!(printed.ends_with("3 of 3 plugins are ready\n"), "{printed}");
+    assert!(printed.ends_with("3 of 3 plugins are ready, 3 of them unconfined\n"), "{printed}");
     let (said, _) = on_terminal_but_for_output(&project, &["--json", "doctor"]);
     assert_eq!(said, "");
 }

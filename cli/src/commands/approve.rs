@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tenon_config::admit::{Contents, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
-use tenon_host::services::{Approval, ApprovalRequest, GrantWarning};
+use tenon_host::services::{Approval, ApprovalRequest};
 use tenon_host::types::name::nearest;
 
 use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
@@ -105,7 +105,8 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let former = file.former(&request)?;
         // Less than what is requested may be said in other words.
         for granted in wanted.iter().chain(former.as_ref().map(|former| &former.granted)) {
-            for warning in GrantWarning::of(granted, host_environment, &found.discovery.deciding) {
+            let deciding = &found.discovery.deciding;
+            for warning in candidate.warnings_of(granted, host_environment, deciding) {
                 if !request.warnings.contains(&warning) {
                     request.warnings.push(warning);
                 }

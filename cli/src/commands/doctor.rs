@@ -332,7 +332,15 @@ impl DoctorReport<'_> {
             0 if !self.well => ", though not all is well",
             _ => "",
         };
-        format!("{ready} of {} plugins are ready{whole}", ready + failed + broken.len())
+        let is_unconfined = |report: &&&PluginReport| {
+            let confinement = report.server.as_ref().and_then(|of| of.confinement.as_ref());
+            report.state == PluginState::Ready && confinement.is_some_and(|of| !of.is_confined)
+        };
+        let unconfined = match self.reports.iter().filter(is_unconfined).count() {
+            0 => String::new(),
+            count => format!(", {count} of them unconfined"),
+        };
+        format!("{ready} of {} plugins are ready{unconfined}{whole}", ready + failed + broken.len())
     }
 
     fn row(&self, report: &PluginReport) -> Value {

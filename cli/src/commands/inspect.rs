@@ -123,7 +123,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     if let (Some(plugin), Ok(found)) = (plugin, &found) {
         let granted = granted(found, plugin)?;
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
-        inspection.warnings = warnings(found, &plugin.requested(), &granted);
+        inspection.warnings = warnings(found, plugin, &plugin.requested(), &granted);
         inspection.skills = plugin.skill_names().map(Into::into).collect();
         inspection.limits = Some(plugin.limits().clone());
         inspection.plugin = Some(plugin.id().to_string());
@@ -205,10 +205,15 @@ fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<ValueKind, Error>
 }
 
 /// What some values mean that are requested or granted.
-fn warnings(found: &FoundPlugins, requested: &ValueKind, granted: &ValueKind) -> Vec<GrantWarning> {
+fn warnings(
+    found: &FoundPlugins,
+    plugin: &Candidate,
+    requested: &ValueKind,
+    granted: &ValueKind,
+) -> Vec<GrantWarning> {
     let (host_environment, deciding) = (&found.sources.host_environment, &found.discovery.deciding);
-    let mut warnings = GrantWarning::of(requested, host_environment, deciding);
-    for warning in GrantWarning::of(granted, host_environment, deciding) {
+    let mut warnings = plugin.warnings_of(requested, host_environment, deciding);
+    for warning in plugin.warnings_of(granted, host_environment, deciding) {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -226,7 +231,7 @@ fn show_plugin(
     let (id, kind, requested) = (plugin.id(), plugin.kind(), plugin.requested());
     let limits = plugin.limits();
     let command = plugin.command_line();
-    let warnings = warnings(found, &requested, &granted);
+    let warnings = warnings(found, plugin, &requested, &granted);
     if common.json {
         output::json(&json!({
             "plugin": id,

@@ -49,6 +49,8 @@ pub struct ApprovalRequest {
     /// How its server is started or reached, if a project's file says so. It must be approved before the
     /// server starts.
     pub command: Option<ServerParameters>,
+    /// What its server is started with besides, where the user's own file says so: its arguments.
+    pub arguments: Vec<String>,
     /// The SHA-256 of its component or script, in hexadecimal. What is loaded has this one.
     pub component: Option<String>,
     /// The SHA-256 of its manifest, in hexadecimal.

@@ -300,6 +300,7 @@ mod tests {
             capabilities: [("filesystem".to_string(), files)].into(),
             warnings: Vec::new(),
             command: None,
+            arguments: Vec::new(),
             component: Some(component.into()),
             manifest: Some("m".into()),
             skills: None,

@@ -92,7 +92,7 @@ impl GrantedCapabilities {
     pub(crate) fn not_granted(&self, tried: &str, capability: &str, value: &str) -> String {
         match self.grants.was_requested(capability, value) {
             true => granted_less(&self.plugin, tried),
-            false => not_granted(&self.plugin, tried, capability, value),
+            false => not_granted(&self.plugin, tried, RequestedIn::Manifest, capability, value),
         }
     }
 
@@ -147,13 +147,32 @@ fn granted_less(plugin: &str, tried: &str) -> String {
     )
 }
 
+/// Where a plugin says what it requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestedIn {
+    /// Its `plugin.toml`.
+    Manifest,
+    /// The entry of a configuration that names it: a server's.
+    Entry,
+}
+
 /// The words of every other refusal: who tried what, and the line that would request it.
-pub(crate) fn not_granted(plugin: &str, tried: &str, capability: &str, value: &str) -> String {
+pub(crate) fn not_granted(
+    plugin: &str,
+    tried: &str,
+    requested_in: RequestedIn,
+    capability: &str,
+    value: &str,
+) -> String {
     // The plugin made up what it tried.
     let tried = one_line(tried);
+    let [place, table] = match requested_in {
+        RequestedIn::Manifest => ["plugin.toml", "[capabilities]"],
+        RequestedIn::Entry => ["entry", "`capabilities`"],
+    };
     format!(
-        "plugin \"{plugin}\": {tried} is not granted; its plugin.toml would request it with \
-         `{capability} = [{value:?}]` under [capabilities]"
+        "plugin \"{plugin}\": {tried} is not granted; its {place} would request it with \
+         `{capability} = [{value:?}]` under {table}"
     )
 }
 

@@ -28,6 +28,7 @@ fn check(approved: &ApprovalEntry) {
         capabilities: approved.requested.clone(),
         warnings: Vec::new(),
         command: approved.command.clone(),
+        arguments: Vec::new(),
         component: approved.component.clone(),
         manifest: approved.manifest.clone(),
         skills: None,

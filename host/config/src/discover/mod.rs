@@ -53,7 +53,6 @@ use crate::grant::{GrantSet, TOOLS};
 use crate::host_environment::HostEnvironment;
 use crate::manifest::RegistrationPermissions;
 pub use crate::manifest::is_id;
-use crate::policy::ConfinementMode;
 use crate::secret::SecretValues;
 use candidate_reader::CandidateReader;
 
@@ -298,13 +297,9 @@ impl Discovery {
     /// Says of what candidates request what follows from it, for those who approve.
     fn warn_of_what_is_requested(&mut self, host_environment: &HostEnvironment) {
         for candidate in &mut self.candidates {
-            let requests = &candidate.requests;
-            let mut warnings = requests.warnings(host_environment, &self.deciding);
-            if candidate.confinement().is_some_and(|mode| mode != ConfinementMode::Unconfined) {
-                // Whoever reads what a value means finds the first.
-                warnings.splice(0..0, requests.wider_for_servers());
-            }
-            candidate.warnings = warnings;
+            let requested = candidate.requests.texts();
+            candidate.warnings =
+                candidate.warnings_of(&requested, host_environment, &self.deciding);
         }
     }
 

@@ -31,7 +31,7 @@ use super::authorization::ServerAuthorization;
 use super::body::{RequestBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
-use crate::capability::granted::not_granted;
+use crate::capability::granted::{RequestedIn, not_granted};
 use crate::capability::services::{NetworkBackend, Stream};
 
 /// The longest URL, in bytes.
@@ -72,6 +72,7 @@ pub(crate) struct Network {
     /// To the server of a bridge, if its requests get tokens.
     authorization: Option<ServerAuthorization>,
     reached: Option<OnReach>,
+    requested_in: RequestedIn,
 }
 
 /// Is told of the grant that a request needs, and whether there is one.
@@ -151,12 +152,19 @@ impl Network {
         limits: Limits,
     ) -> Self {
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Self { plugin, grants, backend, limits, connections, authorization: None, reached: None }
+        let (authorization, reached) = (None, None);
+        let requested_in = RequestedIn::Manifest;
+        Self { plugin, grants, backend, limits, connections, authorization, reached, requested_in }
     }
 
     /// The same with the authorization to one server.
     pub(crate) fn authorized(self, authorization: Option<ServerAuthorization>) -> Self {
         Self { authorization, ..self }
+    }
+
+    /// The same, of a plugin that says there what it requests.
+    pub(crate) fn requested_in(self, requested_in: RequestedIn) -> Self {
+        Self { requested_in, ..self }
     }
 
     /// The same, telling of what is reached and refused.
@@ -390,7 +398,7 @@ impl Network {
         if let Some(reached) = &self.reached {
             reached(value, false);
         }
-        not_granted(&self.plugin, tried, NETWORK, value)
+        not_granted(&self.plugin, tried, self.requested_in, NETWORK, value)
     }
 }
 
