@@ -26,12 +26,16 @@ pub use program::{
 /// The exit code of a launcher that could not start the program. Standard error says why.
 pub const NOT_CONFINED: u8 = 125;
 
+/// The first line of a program's standard error where users may make no namespaces, by which its host knows: less of its
+/// confinement holds.
+pub const WITHOUT_NAMESPACES: &str = "tenon: this system lets users make no namespaces: the server is confined by Landlock and seccomp alone";
+
 /// The argument that makes an executable a launcher.
 const ARGUMENT: &str = "launch-confined";
 
 /// The form of what a launcher is told. It changes with [`ConfinedProgram`]: host and launcher may be two executables, of
 /// which one was replaced.
-const FORM: &str = "2";
+const FORM: &str = "3";
 
 /// The arguments with which an executable is started that calls [`run_launcher`].
 pub fn launcher_arguments() -> [&'static str; 2] {

@@ -33,6 +33,8 @@ pub struct Confinement {
     pub reachable: Vec<ReachableFolder>,
     /// Folders and files that are not there for the program, whatever lies above them is granted.
     pub hidden: Vec<PathBuf>,
+    /// Files and folders that are not changed, though what they lie in may be.
+    pub unchangeable: Vec<PathBuf>,
     /// A folder for temporary files of the program's own. It finds it as `/tmp`, unless it is granted something below that,
     /// and by `TMPDIR`.
     pub temporary: Option<PathBuf>,

@@ -48,11 +48,16 @@ fn connect(
     let [socket, at, length, ..] = call.data.args;
     let address = process::address(caller, at, length);
     let flags = flags(caller, socket as u32);
+    let is_socket = fs::read_link(format!("/proc/{caller}/fd/{}", socket as u32))
+        .is_ok_and(|target| target.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
     // What was read is of the caller only if that is still there.
     let mut id = call.id;
     control(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw mut id)?;
     if address != Some(SocketAddr::from((Ipv4Addr::LOCALHOST, PROXY_PORT))) {
         return Err(io::Error::from_raw_os_error(libc::ENETUNREACH));
+    }
+    if !is_socket {
+        return Err(io::Error::from_raw_os_error(libc::ENOTSOCK));
     }
     let flags = flags.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
     let (program, proxy) = pair()?;

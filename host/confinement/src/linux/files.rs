@@ -2,9 +2,10 @@
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
     mount_remount,
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use super::failed;
 use super::support::NO_LANDLOCK;
 use crate::LaunchError;
-use crate::program::{ConfinedProgram, ReachableFolder};
+use crate::program::{ConfinedProgram, Confinement, ReachableFolder};
 
 /// The Landlock that is asked for. What a kernel does not have of it is left out, but for files.
 const LANDLOCK: ABI = ABI::V6;
@@ -136,6 +137,9 @@ pub(super) fn hide(program: &ConfinedProgram) -> Result<(), LaunchError> {
     for path in confinement.hidden.iter().filter(|_| !opens_files(program)) {
         hide_path(path).map_err(failed("hiding files"))?;
     }
+    for path in confinement.unchangeable.iter().filter(|_| !opens_files(program)) {
+        protect(path).map_err(failed("protecting files"))?;
+    }
     // The program must not write to it.
     if let Some(folder) = confinement.recording.as_ref().and_then(|of| of.file.parent()) {
         hide_path(folder).map_err(failed("hiding the recording"))?;
@@ -216,6 +220,15 @@ pub(super) fn temporary(program: &ConfinedProgram, view: View) -> Option<(&Path,
     Some((folder, place))
 }
 
+/// Lets nothing of a folder or a file be changed, where there is one.
+fn protect(path: &Path) -> io::Result<()> {
+    match mount_bind_recursive(path, path) {
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(()) => set_read_only(path, true, true),
+    }
+}
+
 /// Puts something empty in the place of a folder or a file, where there is one.
 fn hide_path(path: &Path) -> io::Result<()> {
     let is_folder = match path.symlink_metadata() {
@@ -235,17 +248,19 @@ fn hide_path(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that nothing lies in what is granted that has to be hidden: that takes a view of the program's own.
+/// Checks that nothing lies in what is granted that has to be hidden or kept as it is: that takes a view of the program's
+/// own.
 pub(super) fn check_hidden(program: &ConfinedProgram) -> Result<(), LaunchError> {
     let granted: Vec<PathBuf> = rules_of_program(program, View::Shared)
         .filter_map(|rule| place(&rule.open()?).ok())
         .collect();
-    for hidden in &program.confinement.hidden {
+    let Confinement { hidden, unchangeable, .. } = &program.confinement;
+    for hidden in hidden.iter().chain(unchangeable) {
         let Ok(place) = hidden.canonicalize() else { continue };
         if let Some(folder) = granted.iter().find(|folder| place.starts_with(folder)) {
             let problem = format!(
-                "{} lies in {}, which is granted, and this system has no user namespaces, without which it cannot be \
-                 hidden; grant less",
+                "{} lies in {}, which is granted, and cannot be kept from it: this system lets users make no namespaces. \
+                 Grant folders without such files, or the file too, as in `readwrite:…/.env`",
                 hidden.display(),
                 folder.display()
             );
@@ -269,6 +284,23 @@ pub(super) fn restrict(program: &ConfinedProgram, view: View) -> Result<(), Laun
         }
         RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
     }
+}
+
+/// Lets this process, and what it starts, send signals to each other only.
+pub(super) fn restrict_signals() -> Result<(), LaunchError> {
+    let doing = "restricting signals";
+    let root =
+        openat2(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty());
+    let root = root.map_err(failed(doing))?;
+    // Every domain forbids moving files to other folders unless it says otherwise.
+    let restricted = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer)
+        .and_then(|ruleset| ruleset.scope(Scope::Signal))
+        .and_then(Ruleset::create)
+        .and_then(|ruleset| ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer)))
+        .and_then(RulesetCreated::restrict_self);
+    restricted.map(drop).map_err(failed(doing))
 }
 
 /// A rule for what is of the system, or made for the program.

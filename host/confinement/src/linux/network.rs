@@ -109,14 +109,14 @@ pub(super) fn forward(proxy: ProxySocket) -> Result<u16, LaunchError> {
 
 /// Copies both ways until both are at their end.
 fn lead(program: TcpStream, proxy: UnixStream) {
-    let copies = || Some((program.try_clone().ok()?, proxy.try_clone().ok()?));
-    let Some((answers_to, answers)) = copies() else { return };
+    let (program, proxy) = (Arc::new(program), Arc::new(proxy));
+    let (answers_to, answers) = (program.clone(), proxy.clone());
     let back = thread::Builder::new().spawn(move || {
-        copy(&answers, &answers_to);
+        copy(&*answers, &*answers_to);
         let _ = answers_to.shutdown(Shutdown::Write);
     });
     let Ok(back) = back else { return };
-    copy(&program, &proxy);
+    copy(&*program, &*proxy);
     let _ = proxy.shutdown(Shutdown::Write);
     let _ = back.join();
 }

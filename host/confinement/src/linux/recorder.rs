@@ -286,7 +286,11 @@ impl Recorder {
         let Some(attempts) = self.begun.remove(&process) else { return };
         for attempt in attempts {
             let counts = match (&attempt, error) {
-                (Attempt::Connect(_), error) => !matches!(error, None | Some(libc::EINPROGRESS)),
+                (Attempt::Connect(to), Some(libc::EINPROGRESS)) => {
+                    // Elsewhere there is no way, which is known at once; here it is known later.
+                    to.ip().is_loopback() && !is_listened_to(to.port())
+                }
+                (Attempt::Connect(_), error) => error.is_some(),
                 (_, None) => self.opens_files,
                 (_, Some(libc::EACCES | libc::EPERM | libc::EROFS)) => !self.opens_files,
                 (
@@ -353,6 +357,20 @@ fn used(
     let reading = reads.then(|| (Attempt::Read(path.clone()), true));
     let writing = writes.then_some((Attempt::Write(path), true));
     reading.into_iter().chain(writing).collect()
+}
+
+/// Whether somebody in the sandbox listens at a port: see proc_pid_net(5).
+fn is_listened_to(port: u16) -> bool {
+    const LISTENS: &str = "0A";
+    let ends = format!(":{port:04X}");
+    ["/proc/self/net/tcp", "/proc/self/net/tcp6"].iter().any(|file| {
+        let sockets = std::fs::read_to_string(file).unwrap_or_default();
+        sockets.lines().any(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let is_at = fields.next().is_some_and(|address| address.ends_with(&ends));
+            is_at && fields.nth(1) == Some(LISTENS)
+        })
+    })
 }
 
 /// The path that a call names, absolute.

@@ -51,6 +51,11 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    SYS_OPEN_TREE_ATTR,
+    libc::SYS_quotactl_fd,
+    // Sees what is done with files that are not granted.
+    libc::SYS_fanotify_init,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -66,9 +71,9 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
-/// Calls by which a program changes modes, owners, times and attributes of whatever file it can name, granted or not. In
-/// namespaces what is not granted is mounted read-only; elsewhere they fail for all files. One of a number only was added
-/// after the others had names.
+/// Calls that a program in namespaces may make. First those by which it changes modes, owners, times and attributes of
+/// whatever file it can name, granted or not: in namespaces what is not granted is mounted read-only; elsewhere they fail
+/// for all files.
 const FORBIDDEN_WITHOUT_NAMESPACES: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -86,9 +91,39 @@ const FORBIDDEN_WITHOUT_NAMESPACES: &[i64] = &[
     SYS_REMOVEXATTRAT,
     SYS_FILE_SETATTR,
     libc::SYS_listen,
+    // What other processes of the user share with each other.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_process_mrelease,
 ];
 
-/// The same by numbers that libraries have no names for yet. They are those of every architecture.
+/// Calls by which a program changes how another one runs, with what their arguments are that name itself: a number, and
+/// its place.
+const OF_PROCESSES: &[(i64, &[(u8, u64)])] = &[
+    (libc::SYS_sched_setaffinity, &[(0, 0)]),
+    (libc::SYS_sched_setscheduler, &[(0, 0)]),
+    (libc::SYS_sched_setparam, &[(0, 0)]),
+    (libc::SYS_sched_setattr, &[(0, 0)]),
+    (libc::SYS_migrate_pages, &[(0, 0)]),
+    (libc::SYS_move_pages, &[(0, 0)]),
+    // `PRIO_PROCESS` and `IOPRIO_WHO_PROCESS` come first.
+    (libc::SYS_setpriority, &[(0, 0), (1, 0)]),
+    (libc::SYS_ioprio_set, &[(0, 1), (1, 0)]),
+];
+
+/// Calls that libraries have no names for yet. Their numbers are those of every architecture.
+const SYS_OPEN_TREE_ATTR: i64 = 467;
 const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
@@ -117,6 +152,17 @@ const IP: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
 /// kernel that no server needs. By a Unix socket it would get at every daemon of its user, such as the bus by which
 /// programs are started: no Landlock before ABI 9 looks at the path of one. Pairs of them, which lead nowhere, are there.
 const FAMILIES: [u64; 3] = [libc::AF_INET as u64, libc::AF_INET6 as u64, libc::AF_NETLINK as u64];
+
+/// What fcntl(2) and ioctl(2) do by which a program has signals sent to others, or keeps others from opening a file.
+/// `F_SETSIG` and `F_SETOWN_EX` are those of `asm-generic/fcntl.h`.
+const FILE_CONTROLS: [u64; 4] = [libc::F_SETOWN as u64, 10, 15, libc::F_SETLEASE as u64];
+/// `FIOSETOWN` and `SIOCSPGRP` of `linux/sockios.h`.
+const SIGNAL_OWNERS: [u64; 2] = [0x8901, 0x8902];
+
+/// The kinds of what ioctl(2) does, in these bits of its number, by which attributes of files are changed: those of
+/// `linux/fs.h`, of versions, of XFS and of Btrfs.
+const KIND_OF_CONTROL: u64 = 0xff00;
+const KINDS_OF_ATTRIBUTES: [u64; 4] = [0x66 << 8, 0x76 << 8, 0x58 << 8, 0x94 << 8];
 
 /// The bits of a socket's type that are its kind; the others are flags.
 const SOCKET_KINDS: u64 = 0xf;
@@ -198,10 +244,22 @@ fn programs() -> Result<[BpfProgram; 3], seccompiler::Error> {
         let operator = SeccompCmpOp::MaskedEq(SOCKET_KINDS);
         SeccompRule::new(vec![condition(1, SeccompCmpArgLen::Dword, operator, kind as u64)?])
     });
-    let datagrams = datagrams.into_iter().collect::<Result<_, _>>()?;
-    forbidden.insert(libc::SYS_socketpair, datagrams);
-    let tiocsti = condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, TIOCSTI)?;
-    forbidden.insert(libc::SYS_ioctl, vec![SeccompRule::new(vec![tiocsti])?]);
+    let mut pairs = datagrams.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let unix = libc::AF_UNIX as u64;
+    let is_other = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, unix)?;
+    pairs.push(SeccompRule::new(vec![is_other])?);
+    forbidden.insert(libc::SYS_socketpair, pairs);
+    let control = |value: &u64| {
+        let is_it = condition(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, *value)?;
+        SeccompRule::new(vec![is_it])
+    };
+    let controls = [TIOCSTI].iter().chain(&SIGNAL_OWNERS).map(control);
+    forbidden.insert(libc::SYS_ioctl, controls.collect::<Result<_, _>>()?);
+    let controls = FILE_CONTROLS.iter().map(control);
+    forbidden.insert(libc::SYS_fcntl, controls.collect::<Result<_, _>>()?);
+    // Also in namespaces: the launcher is there.
+    let is_other = condition(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    forbidden.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is_other])?]);
     // Its flags lie in memory, where no filter sees them: libraries go over to `clone` when there is none.
     let missing = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let fails = |error: i32| SeccompAction::Errno(error.cast_unsigned());
@@ -224,6 +282,11 @@ fn program_without_namespaces(has_proxy: bool) -> Result<BpfProgram, seccompiler
     let calls = FORBIDDEN_WITHOUT_NAMESPACES.iter().chain(OLDER_FORBIDDEN_WITHOUT_NAMESPACES);
     let mut forbidden: BTreeMap<i64, Vec<SeccompRule>> =
         calls.map(|call| (*call, Vec::new())).collect();
+    for (call, own) in OF_PROCESSES {
+        let others =
+            own.iter().map(|(place, value)| SeccompRule::new(vec![differs(*place, *value)?]));
+        forbidden.insert(*call, others.collect::<Result<_, _>>()?);
+    }
     // What is told of interfaces, and nothing else of the kernel.
     let netlink = libc::AF_NETLINK as u64;
     let route = libc::NETLINK_ROUTE as u64;
@@ -243,6 +306,9 @@ fn program_without_namespaces(has_proxy: bool) -> Result<BpfProgram, seccompiler
         sockets.push(SeccompRule::new(is_other)?);
     }
     forbidden.insert(libc::SYS_socket, sockets);
+    let attributes =
+        KINDS_OF_ATTRIBUTES.map(|kind| SeccompRule::new(vec![masked(1, KIND_OF_CONTROL, kind)?]));
+    forbidden.insert(libc::SYS_ioctl, attributes.into_iter().collect::<Result<_, _>>()?);
     // It connects as well.
     let fast_open = libc::MSG_FASTOPEN as u64;
     for (call, flags) in SENDING {

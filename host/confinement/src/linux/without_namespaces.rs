@@ -1,12 +1,12 @@
 //! The inner process of the launcher where users may make no namespaces, as in containers and with some distributions:
 //! a guard, which is not in the sandbox itself. Landlock and seccomp restrict the program. What it starts and leaves behind
-//! becomes the guard's to end, in a process group of its own; the program cannot send it signals. Should the outer process
-//! be killed, the guard is told, and ends all.
+//! becomes the guard's to end: they have a domain of signals together, and within that the program has one of its own, so
+//! that it cannot send the guard any. Should the outer process be killed, the guard is told, and ends all.
 //!
 //! Less holds than in namespaces: see `docs/reference/mcp-servers.md`.
 
 use nix::sys::signal::SigSet;
-use nix::sys::signal::Signal::{SIGCHLD, SIGTERM};
+use nix::sys::signal::Signal::{SIGCHLD, SIGKILL, SIGTERM};
 use nix::unistd::{ForkResult, fork, setpgid};
 use rustix::io::Errno;
 use rustix::net::{
@@ -14,10 +14,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
-    set_dumpable_behavior, set_parent_process_death_signal, wait,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, getrlimit,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait,
 };
-use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -27,17 +26,15 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use super::connections::{self, PROXY_PORT};
 use super::files::{self, View};
 use super::network::{Forwarder, ProxySocket};
 use super::system_calls::{Filters, tell_connections};
 use super::{Outer, command, drop_capabilities, exit_code, failed, limit, not_started, stdin};
-use crate::LaunchError;
 use crate::program::{ConfinedProgram, ProcessLimits};
-
-/// What the server's user finds among what it prints.
-const NOTE: &str = "tenon: this system lets users make no namespaces: the server is confined by Landlock and seccomp alone";
+use crate::{LaunchError, WITHOUT_NAMESPACES};
 
 /// Starts the program in the sandbox, waits for its end, and ends all that it has left.
 pub(super) fn run(outer: Outer) -> Result<ExitCode, LaunchError> {
@@ -50,6 +47,8 @@ pub(super) fn run(outer: Outer) -> Result<ExitCode, LaunchError> {
     set_child_subreaper(Some(getpid())).map_err(failed("keeping processes"))?;
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(failed("waiting for the host"))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed("closing the launcher"))?;
+    files::restrict_signals()?;
+    open_many_files();
     // It may have ended before this one asked to be told.
     if getppid() != Some(outer.process) {
         return Err(LaunchError { doing: "waiting for the host", problem: "it has ended".into() });
@@ -64,8 +63,8 @@ pub(super) fn run(outer: Outer) -> Result<ExitCode, LaunchError> {
     let channel = proxy.is_some().then(UnixStream::pair).transpose();
     let channel = channel.map_err(failed("making a channel"))?;
     let (own, of_program) = channel.unzip();
-    // Whoever looks for it sees it.
-    let _ = writeln!(io::stderr(), "{NOTE}");
+    // The host reads it.
+    let _ = writeln!(io::stderr(), "{WITHOUT_NAMESPACES}");
     // SAFETY: this process has one thread, so nothing is held by another that the new process does not have.
     match unsafe { fork() }.map_err(failed("starting the program"))? {
         ForkResult::Child => start(&program, of_program.as_ref(), outer.group),
@@ -87,6 +86,13 @@ pub(super) fn run(outer: Outer) -> Result<ExitCode, LaunchError> {
             code
         }
     }
+}
+
+/// Lets this process have as many files open as it may: connections take some.
+fn open_many_files() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // Fewer connections are led then.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Restricts this process, and becomes the program.
@@ -160,43 +166,23 @@ fn wait_for(program: Option<Pid>) -> Result<ExitCode, LaunchError> {
     }
 }
 
-/// Ends all that the program has started, wherever it is. Each is stopped first, so that none starts another meanwhile.
+/// Ends all that the program has started, wherever it is. The kernel finds it: a signal to everybody reaches nobody outside
+/// of the domain of signals.
 fn end_all() {
-    let mut stopped = HashSet::new();
     loop {
-        let new: Vec<Pid> = descendants().difference(&stopped).copied().collect();
-        if new.is_empty() {
-            break;
-        }
-        for process in new {
-            // It may have ended.
-            let _ = kill_process(process, Signal::STOP);
-            stopped.insert(process);
+        // There may be none.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(-1), SIGKILL);
+        // They all become this one's to reap.
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => thread::sleep(REAPING_DELAY),
+            Err(_) => return,
         }
     }
-    for process in &stopped {
-        let _ = kill_process(*process, Signal::KILL);
-    }
-    // They all become this one's to reap.
-    while matches!(wait(WaitOptions::empty()), Ok(_) | Err(Errno::INTR)) {}
 }
 
-/// The processes that this one has started, or what it has started.
-fn descendants() -> HashSet<Pid> {
-    let mut children = HashMap::<i32, Vec<i32>>::new();
-    for process in processes().filter(|process| !process.has_ended) {
-        children.entry(process.parent).or_default().push(process.number);
-    }
-    let mut found = HashSet::new();
-    let mut next = vec![getpid().as_raw_nonzero().get()];
-    while let Some(process) = next.pop() {
-        for child in children.remove(&process).unwrap_or_default() {
-            found.extend(Pid::from_raw(child));
-            next.push(child);
-        }
-    }
-    found
-}
+/// How long processes that were ended are waited for, before it is tried again.
+const REAPING_DELAY: Duration = Duration::from_millis(1);
 
 /// How many threads of this process's user are running.
 fn running_of_user() -> u64 {
@@ -211,10 +197,7 @@ fn running_of_user() -> u64 {
 /// A process as `/proc` has it.
 struct Process {
     number: i32,
-    parent: i32,
     threads: u64,
-    /// It waits to be reaped.
-    has_ended: bool,
 }
 
 fn processes() -> impl Iterator<Item = Process> {
@@ -231,12 +214,7 @@ fn process(number: i32, line: &str) -> Option<Process> {
     // The name of the program is in brackets, and may have any in it.
     let (_, fields) = line.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some(Process {
-        number,
-        has_ended: matches!(*fields.first()?, "Z" | "X"),
-        parent: fields.get(1)?.parse().ok()?,
-        threads: fields.get(17)?.parse().ok()?,
-    })
+    Some(Process { number, threads: fields.get(17)?.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -247,9 +225,9 @@ mod tests {
     fn processes_are_read_whatever_they_are_called() {
         let line = "7 (a) S 1 (b) Z 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 5 0 99";
         let read = process(7, line).unwrap();
-        assert_eq!((read.number, read.parent, read.threads, read.has_ended), (7, 3, 5, true));
+        assert_eq!((read.number, read.threads), (7, 5));
         assert!(process(7, "7 (a").is_none() && process(7, "7 (a) S").is_none());
         let own = processes().find(|of| of.number == getpid().as_raw_nonzero().get()).unwrap();
-        assert!(!own.has_ended && own.threads >= 1);
+        assert!(own.threads >= 1);
     }
 }

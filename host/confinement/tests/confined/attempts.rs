@@ -6,11 +6,12 @@ use rustix::net::sockopt::socket_error;
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, connect, sendto, socket, socket_with,
 };
-use rustix::process::{Pid, Signal, kill_process, setsid};
+use rustix::process::{Pid, Resource, Signal, kill_process, setsid};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
@@ -83,6 +84,23 @@ fn attempt(name: &str, words: &[&str]) -> io::Result<()> {
             let process = Pid::from_raw(number).expect("it is not zero");
             Ok(kill_process(process, Signal::WINCH)?)
         }
+        "limit-process" => {
+            let process = Pid::from_raw(words[0].parse().expect("it is a number"));
+            let same = rustix::process::getrlimit(Resource::Core);
+            Ok(rustix::process::prlimit(process, Resource::Core, same).map(drop)?)
+        }
+        "slow-process" => {
+            let process = Pid::from_raw(words[0].parse().expect("it is a number"));
+            Ok(rustix::process::setpriority_process(process, 0)?)
+        }
+        "shared-memory" => {
+            let key = words[0].parse().expect("it is a number");
+            // SAFETY: nothing is mapped.
+            match unsafe { libc::shmget(key, 0, 0) } {
+                -1 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        }
         "see-process" => fs::read(format!("/proc/{}/cmdline", words[0])).map(drop),
         "memory-of-parent" => {
             let parent = std::os::unix::process::parent_id();
@@ -95,7 +113,23 @@ fn attempt(name: &str, words: &[&str]) -> io::Result<()> {
         "x32" => x32(),
         "allocate" => allocate(words[0].parse().expect("it is a number")),
         "fork" => fork(words[0].parse().expect("it is a number")),
-        "daemon" => daemon(words[0]),
+        "daemon" => daemon(words[0], false),
+        // Its first thread ends before it does.
+        "headless-daemon" => daemon(words[0], true),
+        "own-signals" => {
+            let (socket, _other) = UnixStream::pair()?;
+            let process: libc::c_int = words[0].parse().expect("it is a number");
+            // SAFETY: the call takes a number.
+            match unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETOWN, process) } {
+                -1 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        }
+        "set-flags" => {
+            let file = fs::File::open(words[0])?;
+            let flags = rustix::fs::ioctl_getflags(&file)?;
+            Ok(rustix::fs::ioctl_setflags(&file, flags)?)
+        }
         "echo" => io::copy(&mut io::stdin(), &mut io::stdout()).map(drop),
         "environment" => {
             let known = std::env::vars().map(|(name, _)| name).collect::<Vec<_>>();
@@ -215,20 +249,28 @@ fn fork(many: usize) -> io::Result<()> {
 
 /// Leaves everything that it could be ended by: it begins a session of its own, in a process that its parent does not wait
 /// for, and holds this file open for as long as it lives.
-fn daemon(lock: &str) -> io::Result<()> {
+fn daemon(lock: &str, is_headless: bool) -> io::Result<()> {
     let me = std::env::current_exe()?;
     match std::env::var_os("DAEMON") {
         None => {
-            Command::new(me).args([ARGUMENT, "daemon", lock]).env("DAEMON", "1").spawn().map(drop)
+            let name = if is_headless { "headless-daemon" } else { "daemon" };
+            Command::new(me).args([ARGUMENT, name, lock]).env("DAEMON", "1").spawn().map(drop)
         }
         Some(_) => {
             setsid()?;
             let file = fs::OpenOptions::new().write(true).open(lock)?;
             rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
-            output("daemon");
-            loop {
+            let stays = || loop {
                 thread::sleep(Duration::from_secs(600));
+            };
+            if is_headless {
+                thread::spawn(stays);
+                output("daemon");
+                // SAFETY: only this thread ends, and nobody waits for it.
+                unsafe { libc::syscall(libc::SYS_exit, 0) };
             }
+            output("daemon");
+            stays()
         }
     }
 }

@@ -58,6 +58,10 @@ const ROWS: &[(&str, &[&str], Control)] = &[
     ("an abstract socket is connected to", &["connect-abstract", "@abstract"], Unconfined),
     ("a raw socket is opened", &["raw-socket"], Privileged),
     ("another process gets a signal", &["signal", "@process"], Unconfined),
+    ("another process is limited", &["limit-process", "@process"], Unconfined),
+    ("another process is slowed down", &["slow-process", "@process"], Unconfined),
+    ("shared memory of others is found", &["shared-memory", "@memory"], Unconfined),
+    ("another process gets signals of a file", &["own-signals", "@process"], Unconfined),
     ("another process is seen", &["see-process", "@process"], Unconfined),
     ("the launcher is looked into", &["memory-of-parent"], Unconfined),
     ("a user namespace is made", &["user-namespace"], Unconfined),
@@ -74,8 +78,35 @@ struct Outside {
     folder: TempDir,
     port: TcpListener,
     abstract_name: String,
+    memory: SharedMemory,
     _sockets: [UnixListener; 2],
     _datagrams: UnixDatagram,
+}
+
+/// Memory that processes of this user share by a number. It ends with this.
+struct SharedMemory {
+    key: i32,
+    id: i32,
+}
+
+impl SharedMemory {
+    fn new() -> Self {
+        // One that nobody has.
+        (1..i32::MAX)
+            .find_map(|key| {
+                // SAFETY: nothing is mapped.
+                let id = unsafe { libc::shmget(key, 1, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+                (id != -1).then_some(Self { key, id })
+            })
+            .expect("there is memory")
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: it is nobody else's, and nothing of it is mapped.
+        unsafe { libc::shmctl(self.id, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
 }
 
 impl Outside {
@@ -95,7 +126,8 @@ impl Outside {
         let socket = UnixListener::bind(folder.path().join("own/socket")).unwrap();
         let datagrams = UnixDatagram::bind(folder.path().join("own/datagrams")).unwrap();
         let sockets = [abstract_socket, socket];
-        Self { folder, port, abstract_name, _sockets: sockets, _datagrams: datagrams }
+        let memory = SharedMemory::new();
+        Self { folder, port, abstract_name, memory, _sockets: sockets, _datagrams: datagrams }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -108,6 +140,7 @@ impl Outside {
             "@port" => self.port.local_addr().unwrap().to_string(),
             "@abstract" => self.abstract_name.clone(),
             "@process" => std::process::id().to_string(),
+            "@memory" => self.memory.key.to_string(),
             word => word.replace('@', &folder),
         };
         words.iter().map(filled_in).collect()
@@ -170,6 +203,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         input_and_output_are_the_programs,
         the_code_of_the_program_is_told,
         what_is_hidden_is_not_there,
+        what_may_be_read_in_what_may_be_changed_is_not_changed,
         what_is_granted_is_no_link,
         temporary_files_are_the_programs_own,
         limits_hold,
@@ -235,6 +269,32 @@ fn what_is_hidden_is_not_there(system: System) -> Result<(), Failed> {
     expect(&String::from_utf8_lossy(&output.stdout), "sprogram\nsecret\n")
 }
 
+fn what_may_be_read_in_what_may_be_changed_is_not_changed(system: System) -> Result<(), Failed> {
+    let outside = Outside::new();
+    let granted = outside.path("granted");
+    let mut confinement = outside.confinement();
+    confinement.reachable.push(folder(&granted, true));
+    let script = "cd $0; cat secret; echo y > secret; rm -f secret; mv program secret; echo x > new; ls; cat secret";
+    let folder = granted.display().to_string();
+    let start = |confinement| {
+        let child =
+            start_program(system, Path::new("/bin/sh"), &["-c", script, &folder], confinement);
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    confinement.unchangeable = vec![granted.join("secret"), granted.join("none")];
+    let protected = start(confinement.clone());
+    match system {
+        WithNamespaces => {
+            expect(&protected, &(Some(0), "snew\nprogram\nsecret\ns".to_string()))?;
+        }
+        WithoutNamespaces => expect(&protected.0, &Some(125))?,
+    }
+    confinement.unchangeable = Vec::new();
+    let changed = start(confinement);
+    expect(&changed.1.starts_with("snew\nsecret\n"), &true)
+}
+
 fn what_is_granted_is_no_link(system: System) -> Result<(), Failed> {
     let outside = Outside::new();
     let (granted, link) = (outside.path("granted"), outside.path("link"));
@@ -290,10 +350,15 @@ fn limits_hold(system: System) -> Result<(), Failed> {
 }
 
 fn no_daemon_survives_the_launcher(system: System) -> Result<(), Failed> {
+    daemons_end_with_the_program(system, "daemon")?;
+    daemons_end_with_the_program(system, "headless-daemon")
+}
+
+fn daemons_end_with_the_program(system: System, attempt: &str) -> Result<(), Failed> {
     let outside = Outside::new();
     let lock = outside.path("own/lock");
     fs::write(&lock, "").unwrap();
-    let mut child = start(system, outside.confinement(), &["daemon", lock.to_str().unwrap()]);
+    let mut child = start(system, outside.confinement(), &[attempt, lock.to_str().unwrap()]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let said: Vec<String> = lines.by_ref().take(2).map(Result::unwrap).collect();
     // The program itself has ended, and what it left ends with that.
@@ -333,7 +398,7 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
     let script = format!(
         "cat {0}/secret; cat {1}/hidden {1}/own/hidden; ls {0}; echo x > {0}/new; rm {0}/secret; {0}/program; \
          cat /etc/passwd {0}/none; echo x > $TMPDIR/y; (cd {1}; cat granted/../granted/secret & wait); \
-         {2} attempt connect {port}; exit 3",
+         {2} attempt connect {port}; {2} attempt connect-later 127.0.0.1:1; exit 3",
         granted.display(),
         outside.path("").display(),
         crate::sandbox::this().display(),
@@ -368,6 +433,7 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
         writes(&granted.join("new")),
         writes(&granted.join("secret")),
         Attempt::Connect(port),
+        Attempt::Connect(([127, 0, 0, 1], 1).into()),
     ];
     record(false, &expected)?;
     if system == WithoutNamespaces {
@@ -410,6 +476,10 @@ fn connections_lead_to_the_proxy_and_nowhere_else(system: System) -> Result<(), 
     }
     expect(&confined(system, with_proxy(), &["request", "http://a.example/"]), "reached")?;
     expect(&answered.join().unwrap(), "GET http://a.example/ HTTP/1.1\r\n")?;
+    let flags = ["set-flags", &*outside.path("granted/secret").display().to_string()];
+    let mut readable = outside.confinement();
+    readable.reachable.push(folder(&outside.path("granted"), false));
+    expect(&(confined(system, readable, &flags) != "reached"), &true)?;
     // Nobody else listens there.
     expect(
         &confined(system, outside.confinement(), &["socket"]),

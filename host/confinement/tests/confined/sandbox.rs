@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use tenon_confinement::{ConfinedProgram, Confinement, ReachableFolder, launcher_arguments};
+use tenon_confinement::{
+    ConfinedProgram, Confinement, ReachableFolder, WITHOUT_NAMESPACES, launcher_arguments,
+};
 
 use crate::attempts::ARGUMENT;
 
@@ -91,7 +93,6 @@ pub(crate) fn unconfined(words: &[&str]) -> String {
 fn said(output: Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     // What is said of the sandbox itself, and not by the attempt.
-    let errors: String =
-        errors.lines().filter(|line| !line.ends_with("Landlock and seccomp alone")).collect();
+    let errors: String = errors.lines().filter(|line| *line != WITHOUT_NAMESPACES).collect();
     format!("{}{errors}", String::from_utf8_lossy(&output.stdout)).trim().to_string()
 }
