@@ -10,12 +10,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tenon_host::services::{Connector, GrantAll, Resolver, Stream};
-use tenon_host::{Builder, Call, Caller, NetworkTraffic, PluginState};
+use tenon_host::{Builder, Call, Caller, HostEnvironment, NetworkTraffic, PluginState};
 
 use crate::guests;
 use crate::http::serve;
 use crate::support::{
-    LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, Running, stderr, stdout, tenon,
+    LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, Running, host_environment, stderr,
+    stdout, tenon,
 };
 
 /// What is granted to the plugins of a row: the words of the capability, in which `@` is the folder of the project and
@@ -181,6 +182,10 @@ async fn a_server_gets_no_further(launcher: &Path) {
     // It still works.
     let read = json!({ "path": path("granted/a.txt") });
     assert_eq!(call(&platform, "server__read_file", read).await, Ok("granted".into()));
+    // Which of the two sandboxes it is in, its host knows.
+    let confinement = platform.server("server").unwrap().confinement.unwrap();
+    assert!(confinement.is_confined);
+    assert_eq!(confinement.lacks_namespaces, launcher != tenon());
     assert_eq!(web.heard(), Vec::<String>::new());
 }
 
@@ -308,6 +313,34 @@ async fn a_policy_that_requires_confinement_refuses_servers_without_it() {
     check(required, true, with, Ok(true)).await;
     check(required, true, without, Err("the policy requires that servers are confined")).await;
     check(required, false, with, Err("this host has no launcher")).await;
+}
+
+#[tokio::test]
+async fn a_server_changes_nothing_that_the_hosts_own_folders_lie_in() {
+    let check = async |granted: &str, expected: PluginState| {
+        let project = project(&[granted.into()], &["https://a.example/*".into()]);
+        let host_environment = HostEnvironment {
+            state: Some(project.path("own/state")),
+            servers: Some(project.path("lists/servers.json")),
+            ..host_environment()
+        };
+        let builder = project.builder().host_environment(host_environment);
+        let builder = builder.approver(GrantAll).server_launcher(tenon()).start_servers();
+        let platform = builder.build().await.unwrap();
+        let report = platform.plugins().iter().find(|of| of.plugin == "server").unwrap().clone();
+        assert_eq!(report.state, expected, "{granted}: {report:?}");
+        if expected == PluginState::Refused {
+            let detail = report.detail.unwrap();
+            assert!(detail.contains("which decides what Tenon starts and allows"), "{detail}");
+        }
+        platform.shutdown().await;
+    };
+    check("readwrite:./**", PluginState::Refused).await;
+    check("write:./own/**", PluginState::Refused).await;
+    // There is none yet.
+    check("write:./lists/**", PluginState::Refused).await;
+    check("read:./**", PluginState::Ready).await;
+    check("readwrite:./granted/**", PluginState::Ready).await;
 }
 
 #[tokio::test]
@@ -475,5 +508,5 @@ fn only_servers_of_this_machine_are_recorded_and_only_confined_ones_traced() {
     let text = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
     let entry = text.replace("reaching-server\" }", "reaching-server\", capabilities = {} }");
     project.write("tenon.toml", format!("policy.confine = \"required\"\n{entry}"));
-    check(&["confine", "s", "--learn"], 3, "the policy requires confinement");
+    check(&["confine", "s", "--learn"], 3, "with its needs recorded it would reach every file");
 }

@@ -141,10 +141,10 @@ async fn trace_server(
         } else {
             if let Some(report) = failure {
                 let detail = report.detail.as_deref().unwrap_or_default();
-                let problem = detail.lines().next().unwrap_or_default();
-                output::line(format!("{server} failed: {}", one_line(problem)))?;
+                output::line(format!("{server} failed:"))?;
+                details(Some(detail), None)?;
             }
-            recorded.print(server, "was refused", &file)?;
+            recorded.print(server, "was refused", &file, called)?;
         }
         Ok(called.into())
     })
@@ -529,6 +529,9 @@ fn server_line(server: &ServerReport) -> String {
     let remarks = remarks(server).map(|remarks| format!("; {remarks}"));
     let [speaks, remarks] = [speaks, remarks].map(Option::unwrap_or_default);
     let confined = server.confinement.as_ref().map(|confinement| match confinement {
+        ConfinementState { is_confined: true, lacks_namespaces: true, .. } => {
+            ", confined without namespaces (nothing is hidden or recorded)".to_string()
+        }
         ConfinementState { is_confined: true, .. } => ", confined".to_string(),
         ConfinementState { problem: Some(problem), .. } => format!(", unconfined: {problem}"),
         _ => ", unconfined".to_string(),

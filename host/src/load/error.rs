@@ -78,6 +78,17 @@ pub(crate) enum LoadError {
     /// The policy wants it to be confined, and this host cannot do that.
     #[error("the policy requires that servers are confined: {0}")]
     Unconfined(String),
+    /// It would change the host's own files, or what they lie in.
+    #[error(
+        "it may change {}, and {} lies there, which decides what Tenon starts and allows",
+        folder.display(), own.display()
+    )]
+    Endangers {
+        /// What was granted.
+        folder: PathBuf,
+        /// What lies in it.
+        own: PathBuf,
+    },
     /// Its settings are not those that it takes.
     #[error("{problem}")]
     Settings {
@@ -98,7 +109,8 @@ impl LoadError {
             Self::Changed(_)
             | Self::NotAsLocked { .. }
             | Self::NotAsTrusted(_)
-            | Self::Unconfined(_) => true,
+            | Self::Unconfined(_)
+            | Self::Endangers { .. } => true,
             Self::Import { source, .. } => matches!(source, ImportError::NotGranted { .. }),
             Self::Read(..)
             | Self::DataFolder { .. }
@@ -152,6 +164,9 @@ impl LoadError {
             )),
             Self::Unconfined(_) => Some(
                 "`confine = \"preferred\"` under [policy] runs it unconfined where it cannot be confined; `tenon doctor NAME --trace` shows what a server with `capabilities = {}` is refused".into(),
+            ),
+            Self::Endangers { .. } => Some(
+                "request or grant the folders there that it needs, as with `tenon approve NAME --grant …`".into(),
             ),
             Self::Settings { .. } | Self::Import { .. } | Self::Script(_) => None,
         }

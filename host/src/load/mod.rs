@@ -378,8 +378,8 @@ impl Loader {
         let opens_files = recorder.is_some_and(ServerRecorder::opens_files);
         let is_required = match program.confinement {
             ConfinementMode::Required if opens_files => {
-                let problem = "the policy requires confinement, and a server whose needs are recorded reaches every \
-                               file; `confine = \"preferred\"` under [policy] lets it, for that time";
+                let problem = "with its needs recorded it would reach every file; `confine = \"preferred\"` lets it, for \
+                               that time";
                 return Err(LoadError::Unconfined(problem.into()));
             }
             // It would be recorded of nothing.
@@ -394,10 +394,17 @@ impl Loader {
             Err(problem) => {
                 let unconfined = format!("the server runs unconfined: {problem}");
                 prepared.context.log.write(LogLevel::Warn, &unconfined, &[]);
-                return Ok((None, ConfinementState { is_confined: false, problem: Some(problem) }));
+                return Ok((
+                    None,
+                    ConfinementState { problem: Some(problem), ..ConfinementState::default() },
+                ));
             }
         };
         let rules = self.file_rules(granted, candidate.data_folder.as_deref())?;
+        let servers = self.host_environment.servers.as_deref();
+        if let Some((folder, own)) = rules.endangered(servers.into_iter()) {
+            return Err(LoadError::Endangers { folder, own });
+        }
         let grants = match opens_files {
             true => Some(NetworkGrants::everything()),
             false => NetworkGrants::of(granted),
@@ -432,7 +439,7 @@ impl Loader {
             ServerConfinement::new(launcher, &rules, home.as_deref(), &code, cache, network);
         let confinement = confinement.recorded(recorder.cloned());
         let confinement = confinement.with_memory(candidate.limits.server_memory);
-        let state = ConfinementState { is_confined: !opens_files, problem: None };
+        let state = ConfinementState { is_confined: !opens_files, ..ConfinementState::default() };
         Ok((Some(confinement), state))
     }
 

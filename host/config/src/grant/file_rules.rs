@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Grants;
-use super::glob::{GlobState, PathGrant, PathRights, components, resolve};
+use super::glob::{GlobState, PathCoverage, PathGrant, PathRights, components, resolve};
 use super::protected::table::HOME;
 use super::protected::{
     Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within,
@@ -126,6 +126,35 @@ impl FileRules {
         let never = self.never.iter().map(PathBuf::from);
         let never = never.filter(|folder| own.is_none_or(|own| !own.starts_with(folder)));
         never.chain(secret.filter(|path| !is_named(path))).collect()
+    }
+
+    /// What a program can read that is confined in this way, and must not change, though what it lies in may be changed: a
+    /// glob covers no file that holds keys, and one that names it may cover it for reading only.
+    pub fn unchangeable(&self) -> Vec<PathBuf> {
+        let reachable = self.reachable();
+        let is_in = |path: &Path| {
+            reachable.iter().any(|other| other.write && path.starts_with(&other.path))
+        };
+        let may_be_written = |path: &Path| {
+            path.to_str().is_none_or(|path| self.rights(path).write != PathCoverage::default())
+        };
+        let read = reachable.iter().filter(|of| !of.write && is_in(&of.path));
+        read.filter(|of| !may_be_written(&of.path)).map(|of| of.path.clone()).collect()
+    }
+
+    /// A folder that a program may change which is confined in this way, and what of the host's own, or of these paths,
+    /// lies in it. Whoever may move what is above a file decides what that is.
+    pub fn endangered<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Path>,
+    ) -> Option<(PathBuf, PathBuf)> {
+        let others = others.filter_map(resolve).map(PathBuf::from);
+        let own: Vec<PathBuf> = self.never.iter().map(PathBuf::from).chain(others).collect();
+        let changed = self.reachable().into_iter().filter(|folder| folder.write);
+        changed.map(|folder| folder.path).find_map(|folder| {
+            let own = own.iter().find(|own| own.starts_with(&folder))?;
+            Some((folder, own.clone()))
+        })
     }
 
     /// The folders that grants begin in: as they are written, and where they are.

@@ -55,7 +55,9 @@ pub fn file_grants(
     let read = reads.iter().map(|path| (path, Uses { read: true, write: false }));
     let written = writes.iter().map(|path| (path, Uses { read: false, write: true }));
     let above_home = |path: &Path| home.is_some_and(|home| home.starts_with(path));
-    for (path, uses) in read.chain(written).filter(|(path, _)| !above_home(path)) {
+    for (path, uses) in
+        read.chain(written).filter(|(path, _)| !above_home(path) && !path.starts_with("/dev"))
+    {
         let folder = match kind(path) {
             FileKind::Own => continue,
             FileKind::Secret => None,

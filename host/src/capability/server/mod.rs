@@ -79,6 +79,10 @@ pub struct ServerReport {
 pub struct ConfinementState {
     /// Whether it is confined.
     pub is_confined: bool,
+    /// It is confined by Landlock and seccomp alone, as this system lets users make no namespaces: nothing in what it
+    /// was granted can be hidden, and nothing recorded.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_namespaces: bool,
     /// Why it is not, though it has capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -120,6 +124,8 @@ struct SupervisorState {
     pins: Option<(Arc<dyn Pins>, PinnedServer)>,
     /// What of that is held, and why.
     held: BTreeMap<(PinKind, String), String>,
+    /// Its launcher made no namespaces.
+    lacks_namespaces: bool,
     /// Its last start took longer than it may.
     ran_out_of_time: bool,
     /// It has ended because nobody used it, and may list something else when it is there again.
@@ -445,9 +451,17 @@ impl Supervisor {
             breaker_state: watched.breaker.state(Instant::now(), &self.policy),
             last_error: watched.last_error.clone(),
             stderr: watched.stderr.clone(),
-            confinement: self.confinement.clone(),
+            confinement: self.confinement.clone().map(|confinement| ConfinementState {
+                lacks_namespaces: watched.lacks_namespaces,
+                ..confinement
+            }),
             network: self.traffic.as_ref().map(|traffic| traffic.read()),
         }
+    }
+
+    /// Notes that its launcher made no namespaces.
+    pub(super) fn lacks_namespaces(&self) {
+        self.watched().lacks_namespaces = true;
     }
 
     /// Whether it is there to answer.

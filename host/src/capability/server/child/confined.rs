@@ -52,6 +52,7 @@ pub(crate) struct ServerConfinement {
     reachable: Vec<ReachableFolder>,
     own: OwnFiles,
     hidden: Vec<PathBuf>,
+    unchangeable: Vec<PathBuf>,
     /// A folder that it keeps from one start to the next.
     cache: Option<PathBuf>,
     network: Option<ServerNetwork>,
@@ -102,13 +103,14 @@ impl ServerConfinement {
             code.flat_map(|file| [package_of(file, home)].into_iter().chain(node_modules_of(file)));
         let folders: Vec<PathBuf> = folders.filter(|folder| own.is_reachable(folder)).collect();
         reachable.extend(folders.into_iter().map(read_only));
-        let hidden = rules.hidden(home);
+        let (hidden, unchangeable) = (rules.hidden(home), rules.unchangeable());
         let (recorder, memory) = (None, None);
         let network = network.map(|network| {
             let traffic = TrafficCount::new(network.plugin());
             ServerNetwork { network, traffic }
         });
-        Self { launcher: launcher.into(), reachable, own, hidden, cache, network, recorder, memory }
+        let launcher = launcher.into();
+        Self { launcher, reachable, own, hidden, unchangeable, cache, network, recorder, memory }
     }
 
     /// How much goes through its network, if it has one.
@@ -159,6 +161,7 @@ impl ServerConfinement {
             confinement: Confinement {
                 reachable,
                 hidden: self.hidden.clone(),
+                unchangeable: self.unchangeable.clone(),
                 temporary: Some(own),
                 proxy: proxy.is_some().then_some(socket),
                 limits: ProcessLimits {

@@ -157,7 +157,7 @@ impl Drop for Timer {
 impl ChildSlot {
     pub(crate) fn new(spec: Arc<ChildSpec>) -> Self {
         Self {
-            stderr: Arc::new(StderrTail::new(spec.log.clone())),
+            stderr: Arc::new(StderrTail::new(spec.log.clone()).of(spec.supervisor.clone())),
             spec,
             child: None,
             began: Instant::now(),
@@ -186,7 +186,8 @@ impl ChildSlot {
     }
 
     fn spawn(&mut self) -> Result<(), StartError> {
-        self.stderr = Arc::new(StderrTail::new(self.spec.log.clone()));
+        let stderr = StderrTail::new(self.spec.log.clone());
+        self.stderr = Arc::new(stderr.of(self.spec.supervisor.clone()));
         let program = self.spec.program.display().to_string();
         if let Some(folder) = self.spec.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartError::NoFolder { program, folder: folder.display().to_string() });

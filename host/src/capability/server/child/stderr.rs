@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use tenon_confinement::WITHOUT_NAMESPACES;
 use tenon_types::LogLevel;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::SetOnce;
 
+use crate::capability::server::Supervisor;
 use crate::observe::PluginLog;
 
 /// The lines that are kept.
@@ -17,6 +19,8 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 /// The last lines of a child.
 pub(super) struct StderrTail {
     log: Arc<PluginLog>,
+    /// Who is told what is said of the child, and not by it.
+    supervisor: Option<Arc<Supervisor>>,
     lines: Mutex<VecDeque<String>>,
     /// There is nothing more to come.
     drained: SetOnce<()>,
@@ -24,7 +28,12 @@ pub(super) struct StderrTail {
 
 impl StderrTail {
     pub(super) fn new(log: Arc<PluginLog>) -> Self {
-        Self { log, lines: Mutex::default(), drained: SetOnce::new() }
+        Self { log, supervisor: None, lines: Mutex::default(), drained: SetOnce::new() }
+    }
+
+    /// The same for a child of a supervisor's.
+    pub(super) fn of(self, supervisor: Arc<Supervisor>) -> Self {
+        Self { supervisor: Some(supervisor), ..self }
     }
 
     /// The last lines, oldest first.
@@ -47,6 +56,10 @@ impl StderrTail {
             }
         };
         self.log.write(LogLevel::Info, &format!("stderr: {line}"), &[]);
+        if let Some(supervisor) = self.supervisor.as_ref().filter(|_| line == WITHOUT_NAMESPACES) {
+            supervisor.lacks_namespaces();
+            return;
+        }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == MAX_LINES {
             lines.pop_front();
