@@ -310,6 +310,14 @@ fn check(member: &str, field: &str, value: &Value) -> Result<(), String> {
                 value.as_object().is_some_and(|members| members.values().all(Value::is_string));
             (is_right, "an object with texts, such as {\"NAME\": \"value\"}")
         }
+        "capabilities" => {
+            let is_right =
+                value.as_object().is_some_and(|members| members.values().all(is_list_of_texts));
+            (
+                is_right,
+                "an object with lists of texts, such as {\"filesystem\": [\"read:~/notes/**\"]}",
+            )
+        }
         "enabled" | "disabled" => (value.is_boolean(), "true or false"),
         "timeout" | "tool_timeout" | "startup_timeout" | "ping_interval" => {
             (value.is_string(), "a number of seconds, or a text such as \"30s\"")
@@ -325,7 +333,11 @@ fn check(member: &str, field: &str, value: &Value) -> Result<(), String> {
             return Err(format!("`{member}` must be {kind}; {} is in it", kind_of(other)));
         }
         Value::Object(members) if kind.starts_with("an object") => {
-            let other = members.iter().find(|(_, value)| !value.is_string());
+            let is_wrong = |value: &Value| match field {
+                "capabilities" => !is_list_of_texts(value),
+                _ => !value.is_string(),
+            };
+            let other = members.iter().find(|(_, value)| is_wrong(value));
             let (name, value) = other.map_or(("", &Value::Null), |(name, value)| (&**name, value));
             return Err(format!("`{member}` must be {kind}; `{name}` is {}", kind_of(value)));
         }
@@ -484,10 +496,35 @@ mod tests {
     }
 
     #[test]
+    fn capabilities_are_what_they_are_in_other_files() {
+        let check = |capabilities: &str, expected: Option<&[(&str, &[&str])]>| {
+            let entry = one(&format!(r#"{{"command": "x"{capabilities}}}"#)).unwrap();
+            let expected = expected.map(|all| {
+                let all = all.iter().map(|(name, values)| {
+                    (name.to_string(), values.iter().map(ToString::to_string).collect())
+                });
+                all.collect::<BTreeMap<String, Vec<String>>>()
+            });
+            assert_eq!(entry.capabilities, expected, "{capabilities}");
+        };
+        check("", None);
+        check(r#", "capabilities": {}"#, Some(&[]));
+        check(
+            r#", "capabilities": {"filesystem": ["read:~/notes/**"], "network": []}"#,
+            Some(&[("filesystem", &["read:~/notes/**"]), ("network", &[])]),
+        );
+    }
+
+    #[test]
     fn what_is_wrong_with_an_entry_is_said_of_it() {
         let check = |entry: &str, expected: &str| assert_eq!(one(entry).unwrap_err(), expected);
         check("3", "it is not an object");
         check("{\"command\": 3}", "`command` must be a text; it is a number");
+        check(
+            r#"{"command": "x", "capabilities": {"filesystem": "read:/x"}}"#,
+            "`capabilities` must be an object with lists of texts, such as {\"filesystem\": [\"read:~/notes/**\"]}; \
+             `filesystem` is a text",
+        );
         check("{\"command\": []}", "`command` is an empty list");
         check("{\"command\": [3]}", "`command` must be a text; it is a number");
         check("{\"envFile\": \"a\", \"env_file\": \"b\"}", "it has `env_file` twice");
