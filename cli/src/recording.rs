@@ -113,7 +113,13 @@ impl RecordingReport {
     }
 
     /// Prints what was recorded.
-    pub(crate) fn print(&self, server: &str, verb: &str, file: &Path) -> Result<(), Error> {
+    pub(crate) fn print(
+        &self,
+        server: &str,
+        verb: &str,
+        file: &Path,
+        called: Exit,
+    ) -> Result<(), Error> {
         let shown_file = file.display();
         let ServerAttempts { reads, writes, urls, connections, .. } = &self.attempts;
         let path = |path: &PathBuf| match self.home.as_ref().map(|home| path.strip_prefix(home)) {
@@ -127,8 +133,11 @@ impl RecordingReport {
             ("connect", connections.iter().map(ToString::to_string).collect()),
         ];
         if kinds.iter().all(|(_, lines)| lines.is_empty()) {
-            output::line(format!("{server} {verb} nothing that it has no grant for"))?;
-            if self.capabilities.is_empty() {
+            let so_far = if called == Exit::Success { "" } else { ", as far as it came" };
+            output::line(format!("{server} {verb} nothing that it has no grant for{so_far}"))?;
+            if called != Exit::Success {
+                output::line("What fails may need more than it came to: nothing is proposed.")?;
+            } else if self.capabilities.is_empty() {
                 output::line(format!("Its entry in {shown_file} may have `capabilities = {{}}`"))?;
             }
             return Ok(());
@@ -151,15 +160,22 @@ impl RecordingReport {
             return Ok(());
         }
         output::line(format!("To grant that, its `capabilities` in {shown_file} have:"))?;
+        if file.extension().is_some_and(|extension| extension == "json") {
+            output::line(format!("  \"capabilities\": {}", json!(self.capabilities)))?;
+            return self.print_next(server);
+        }
         for (name, values) in &self.capabilities {
             let values: Vec<toml::Value> =
                 values.iter().cloned().map(toml::Value::String).collect();
             output::line(format!("  {name} = {}", toml::Value::Array(values)))?;
         }
+        self.print_next(server)
+    }
+
+    fn print_next(&self, server: &str) -> Result<(), Error> {
         output::line(format!(
             "Then `tenon approve {server}`, and try again: behind what is refused there may be more."
-        ))?;
-        Ok(())
+        ))
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
                 shown["server"] = json!(server);
                 output::json(&shown)?;
             }
-            false => recorded.print(&server, "did", &file)?,
+            false => recorded.print(&server, "did", &file, code)?,
         }
         Ok(code.into())
     })

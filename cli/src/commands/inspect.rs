@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use tenon_config::discover::Candidate;
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tenon_config::grant::Need;
+use tenon_config::policy::ConfinementMode;
 use tenon_host::Limits;
 use tenon_host::services::{Approval, GrantWarning};
 use tenon_host::types::text::one_line;
@@ -236,6 +237,7 @@ fn show_plugin(
         output::json(&json!({
             "plugin": id,
             "kind": kind,
+            "isConfined": plugin.confinement().map(|mode| mode != ConfinementMode::Unconfined),
             "command": command.map(command_form),
             "requested": requested,
             "granted": granted,
@@ -250,12 +252,15 @@ fn show_plugin(
         output::write(command_lines(command))?;
     }
     output::line(format!("capabilities of plugin \"{id}\" ({kind}):"))?;
+    let is_unconfined = plugin.confinement() == Some(ConfinementMode::Unconfined);
     for (capability, of) in &requested {
         output::line(format!("  {capability}"))?;
         let granted = granted.get(capability).map(Vec::as_slice).unwrap_or_default();
         values(capability, of, granted, &warnings)?;
     }
-    if requested.is_empty() {
+    if is_unconfined {
+        output::line("  unconfined: it reaches whatever you can")?;
+    } else if requested.is_empty() {
         output::line("  none")?;
     }
     skill_line(plugin.skill_names())?;
