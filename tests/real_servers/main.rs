@@ -850,7 +850,7 @@ async fn the_command_says_how_all_of_them_fare(servers: Servers) {
     let (mut elsewhere, port) = everything_elsewhere(&servers).await;
     let project = project_of_all(&servers, port);
     let doctor = said(&project, &["doctor"], 0);
-    assert!(doctor.ends_with("6 of 6 plugins are ready\n"), "{doctor}");
+    assert!(doctor.ends_with("6 of 6 plugins are ready, 5 of them unconfined\n"), "{doctor}");
     for (name, revision) in [("e", "2025-11-25"), ("old", "2025-11-25"), ("new", "2026-07-28")] {
         let one = said(&project, &["doctor", name], 0);
         assert!(one.contains(&format!("\n  server: ready, speaks {revision}")), "{one}");
