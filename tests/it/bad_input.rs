@@ -5,7 +5,7 @@ use serde_json::json;
 use tenon_host::{HostEnvironment, PluginState};
 
 use crate::guests;
-use crate::support::{Project, text};
+use crate::support::{Project, compiled_in, text};
 
 /// A project with one plugin that works and one entry that does not. Gives what is said of it.
 async fn check(entry: &str, files: &[(&str, &[u8])], expected: &str) {
@@ -189,11 +189,10 @@ async fn a_damaged_cache_entry_is_compiled_again() {
             "a-b",
             "{round}"
         );
-        let entries: Vec<_> =
-            std::fs::read_dir(project.path("cache/components")).unwrap().flatten().collect();
+        let entries = compiled_in(&project.path("cache/components"));
         assert_eq!(entries.len(), 1);
         if round == 0 {
-            std::fs::write(entries[0].path(), b"not compiled code").unwrap();
+            std::fs::write(&entries[0], b"not compiled code").unwrap();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use crate::guests;
-use crate::support::{Project, parsed, stderr, stdout};
+use crate::support::{Project, compiled_in, parsed, stderr, stdout};
 
 const SCRIPT: &str = r#"
 tool(#{ name: "greet", description: "Greets", schema: #{ type: "object", properties: #{ name: #{ type: "string" } } } }, |a| {
@@ -254,8 +254,8 @@ fn cases_do_not_compile_what_is_compiled() {
     let cache = project.path("compiled");
     // What is compiled anew is another file.
     let compiled = || -> Vec<u64> {
-        let files = fs::read_dir(cache.join("tenon/components")).unwrap();
-        files.map(|file| file.unwrap().metadata().unwrap().ino()).collect()
+        let files = compiled_in(&cache.join("tenon/components"));
+        files.iter().map(|file| file.metadata().unwrap().ino()).collect()
     };
     let run = |arguments: &[&str]| {
         let output = project.command(arguments).env("XDG_CACHE_HOME", &cache).output().unwrap();

@@ -12,7 +12,7 @@ use tenon_harness::types::{
 use tenon_harness::{BuildFailed, Harness, HttpAnswer, Scope, StartError};
 
 use crate::guests;
-use crate::support::{DEMO_SERVER, tenon};
+use crate::support::{DEMO_SERVER, compiled_in, tenon};
 
 fn component(path: &str) -> Harness {
     Harness::component(path).command(tenon())
@@ -260,8 +260,8 @@ async fn a_plugin_finds_its_files_variables_secrets_and_neighbours() {
     let read = json!({ "edition": "std", "deed": "read", "path": path });
     let read = plugin.call("attempt", read).await.unwrap();
     assert_eq!(read.plain_text(), "ok from the test");
-    let compiled = fs::read_dir(folder.path().join("cache/tenon/components")).unwrap();
-    assert_eq!(compiled.count(), 1, "another test finds it compiled");
+    let compiled = compiled_in(&folder.path().join("cache/tenon/components"));
+    assert_eq!(compiled.len(), 1, "another test finds it compiled");
 
     let plugin = component(guests::CALLER)
         .shared()

@@ -203,6 +203,13 @@ pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
 
+/// The compiled components in a folder, each of which has its tags beside it.
+pub(crate) fn compiled_in(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).expect("the folder is there").flatten();
+    let files = files.map(|file| file.path());
+    files.filter(|file| file.extension().is_some_and(|end| end == "cwasm")).collect()
+}
+
 /// The command, built at most once.
 pub(crate) fn tenon() -> &'static Path {
     static TENON: OnceLock<PathBuf> = OnceLock::new();

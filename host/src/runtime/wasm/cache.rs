@@ -2,15 +2,20 @@
 //!
 //! Loading compiled code runs it, so the files must be this host's own: they lie in a folder that
 //! nobody else can write to, and each is named after the component's content and the engine that
-//! compiled it. A file from anywhere else is never loaded: each ends in a tag that takes a key to
-//! make. Caches are copied, restored and shared by tools that think nothing of it; the key lies
+//! compiled it. A file from anywhere else is never loaded: each has a tag beside it that takes a key
+//! to make. Caches are copied, restored and shared by tools that think nothing of it; the key lies
 //! elsewhere.
+//!
+//! The code is mapped, so that all processes share its pages and only those are read that run. To hash it at each start
+//! would read them all. So what was checked once is known again by its place on the disk, its size and its times, which the
+//! tag covers as well: nobody sets the time of the last change of a file's status (`ctime`), and whoever could write to
+//! a file that is mapped is this user.
 
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tenon_config::files::{Digest, claim, is_private, make_private, read_private};
@@ -43,11 +48,21 @@ const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const EXTENSION: &str = "cwasm";
 
+/// The form of the files. It is part of their names, so that others are not taken for damaged ones.
+const FORM: u32 = 2;
+
 /// How long a key is, in letters: two for each byte.
 const KEY_DIGITS: usize = 64;
 
 /// How long a tag is, in bytes.
 const TAG_BYTES: usize = 32;
+
+/// What the file with the tags of a file of code ends in.
+const TAGS: &str = "tags";
+
+/// How old a file is at least that is known again by its times: one that is changed right after it was checked could have
+/// the same.
+const MIN_KNOWN_AGE: Duration = Duration::from_secs(2);
 
 /// A folder of compiled components.
 pub(super) struct Cache {
@@ -56,6 +71,10 @@ pub(super) struct Cache {
     /// What the engine's settings and version come to, and whose key it is: what was made with
     /// another one is no damage, and just not there.
     engine: u64,
+    /// How old a file is at least that is known again by its times.
+    min_known_age: Duration,
+    /// Whether code is mapped, if the system lets it.
+    maps: bool,
 }
 
 impl Cache {
@@ -68,23 +87,18 @@ impl Cache {
         }
         let key = key(&place.key).map_err(|error| CacheError::Key(place.key, error))?;
         let mut hasher = DefaultHasher::new();
+        FORM.hash(&mut hasher);
         engine.precompile_compatibility_hash().hash(&mut hasher);
         hmac::sign(&key, b"key").as_ref().hash(&mut hasher);
-        Ok(Self { folder, key, engine: hasher.finish() })
+        let min_known_age = MIN_KNOWN_AGE;
+        Ok(Self { folder, key, engine: hasher.finish(), min_known_age, maps: true })
     }
 
     /// The compiled form of a component, where there is one that is whole.
     pub(super) fn get(&self, engine: &wasmtime::Engine, wasm: &Digest) -> Option<Component> {
         let path = self.path(wasm);
-        // Into memory, so that what is checked is what is loaded.
-        let content = fs::read(&path).ok()?;
-        let checked = self.check(&path, &content).map_err(str::to_string);
-        let loaded = checked.and_then(|compiled| {
-            // SAFETY: nobody without the key can have made the tag, and with it only `put` makes
-            // one, of what wasmtime has compiled for an engine like this.
-            unsafe { Component::deserialize(engine, compiled) }
-                .map_err(|error| format!("{error:#}"))
-        });
+        let file = File::open(&path).ok()?;
+        let loaded = self.check(&path, &file).and_then(|()| self.load(engine, &path, &file));
         match loaded {
             Ok(component) => {
                 keep(&path);
@@ -92,7 +106,7 @@ impl Cache {
             }
             Err(problem) => {
                 tracing::warn!(path = %path.display(), "a compiled component is made anew: {problem}");
-                let _ = fs::remove_file(&path);
+                remove(&path);
                 None
             }
         }
@@ -103,8 +117,10 @@ impl Cache {
     pub(super) fn put(&self, wasm: &Digest, component: &Component) {
         let path = self.path(wasm);
         let written = component.serialize().map_err(io::Error::other).and_then(|compiled| {
-            let tag = hmac::sign(&self.key_of(&path), &compiled);
-            write_whole(&path, &compiled, tag.as_ref())
+            let tags = Tags { code: self.tag_of_code(&path, &compiled), stamp: None };
+            // Code that has no tag is not run, and a tag without its code is that of none.
+            tags.write(&path)?;
+            write_whole(&path, &compiled, true)
         });
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), "a compiled component was not kept: {error}");
@@ -112,21 +128,71 @@ impl Cache {
         self.evict();
     }
 
-    /// The compiled code in what a file has, if this host wrote it, for this name.
-    fn check<'a>(&self, path: &Path, content: &'a [u8]) -> Result<&'a [u8], &'static str> {
-        let (compiled, tag) =
-            content.split_last_chunk::<TAG_BYTES>().ok_or("the file is too short")?;
-        match hmac::verify(&self.key_of(path), compiled, tag) {
-            Ok(()) => Ok(compiled),
-            Err(_) => Err("this host did not write the file, or it is damaged"),
+    /// Checks that this host wrote the code in a file, for this name.
+    fn check(&self, path: &Path, file: &File) -> Result<(), String> {
+        let tags = Tags::read(path).ok_or("the file has no tag")?;
+        let stamp = Stamp::of(file).map(|stamp| self.tag_of_stamp(path, &tags, &stamp));
+        if stamp.is_some() && stamp == tags.stamp {
+            return Ok(());
+        }
+        self.read(path, file, &tags)?;
+        // Of the file as it was before it was read: one that was changed meanwhile is read again.
+        if stamp.is_some()
+            && Stamp::of(file).is_some_and(|stamp| stamp.is_older(self.min_known_age))
+        {
+            // It costs time where that fails, and nothing else.
+            let _ = Tags { stamp, ..tags }.write(path);
+        }
+        Ok(())
+    }
+
+    /// Reads the code in a file, if it has this tag.
+    fn read(&self, path: &Path, mut file: &File, tags: &Tags) -> Result<Vec<u8>, String> {
+        let mut content = Vec::new();
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut content));
+        read.map_err(|error| error.to_string())?;
+        match hmac::verify(&self.key_of(path, CODE), &content, &tags.code) {
+            Ok(()) => Ok(content),
+            Err(_) => Err("this host did not write the file, or it is damaged".into()),
         }
     }
 
-    /// What the code in a file is tagged with. Each name has its own, so that the code of one
+    /// Maps the code in a file that was checked; copies it where the system runs no code from there, as with `noexec`.
+    fn load(
+        &self,
+        engine: &wasmtime::Engine,
+        path: &Path,
+        file: &File,
+    ) -> Result<Component, String> {
+        if self.maps {
+            // SAFETY: nobody without the key can have made the tag, and with it only `put` makes one, of what
+            // wasmtime has compiled for an engine like this. Nobody but this user can change the file meanwhile.
+            let mapped = unsafe { Component::deserialize_file(engine, place(file, path)) };
+            if let Ok(component) = mapped {
+                return Ok(component);
+            }
+        }
+        let tags = Tags::read(path).ok_or("the file has no tag")?;
+        let content = self.read(path, file, &tags)?;
+        // SAFETY: as above.
+        unsafe { Component::deserialize(engine, content) }.map_err(|error| format!("{error:#}"))
+    }
+
+    fn tag_of_code(&self, path: &Path, code: &[u8]) -> Tag {
+        tag(&self.key_of(path, CODE), code)
+    }
+
+    /// The tag of what a file is known again by, with that of its code.
+    fn tag_of_stamp(&self, path: &Path, tags: &Tags, stamp: &Stamp) -> Tag {
+        tag(&self.key_of(path, STAMP), &[&tags.code[..], &stamp.bytes()].concat())
+    }
+
+    /// What something of a file is tagged with. Each name has its own, so that the code of one
     /// component is not run for another.
-    fn key_of(&self, path: &Path) -> hmac::Key {
+    fn key_of(&self, path: &Path, what: &[u8]) -> hmac::Key {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.key, name).as_ref())
+        let key = hmac::sign(&self.key, &[what, name].concat());
+        hmac::Key::new(hmac::HMAC_SHA256, key.as_ref())
     }
 
     /// Removes what was not used for long.
@@ -135,7 +201,7 @@ impl Cache {
         for entry in entries.flatten() {
             let unused = age(&entry.path()).is_some_and(|age| age > MAX_UNUSED_AGE);
             if unused && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
-                let _ = fs::remove_file(entry.path());
+                remove(&entry.path());
             }
         }
     }
@@ -144,6 +210,104 @@ impl Cache {
     fn path(&self, wasm: &Digest) -> PathBuf {
         self.folder.join(format!("{wasm}-{:016x}.{EXTENSION}", self.engine))
     }
+}
+
+/// What is tagged.
+const CODE: &[u8] = b"code ";
+const STAMP: &[u8] = b"stamp ";
+
+type Tag = [u8; TAG_BYTES];
+
+fn tag(key: &hmac::Key, bytes: &[u8]) -> Tag {
+    let mut tag = [0; TAG_BYTES];
+    tag.copy_from_slice(hmac::sign(key, bytes).as_ref());
+    tag
+}
+
+/// The tags of a file of code, as they lie beside it.
+struct Tags {
+    /// That of its content.
+    code: Tag,
+    /// That of what it is known again by, once its content was found to be right.
+    stamp: Option<Tag>,
+}
+
+impl Tags {
+    fn path(code: &Path) -> PathBuf {
+        code.with_extension(TAGS)
+    }
+
+    fn read(code: &Path) -> Option<Self> {
+        let content = fs::read(Self::path(code)).ok()?;
+        let (code, stamp) = content.split_first_chunk::<TAG_BYTES>()?;
+        Some(Self { code: *code, stamp: stamp.try_into().ok() })
+    }
+
+    fn write(&self, code: &Path) -> io::Result<()> {
+        let stamp = self.stamp.as_ref().map(|stamp| &stamp[..]).unwrap_or_default();
+        // After a loss of power it may be empty, and the code is made anew.
+        write_whole(&Self::path(code), &[&self.code, stamp].concat(), false)
+    }
+}
+
+/// What a file is known again by: its place, its size and its times.
+struct Stamp {
+    numbers: [u64; 7],
+    changed: SystemTime,
+}
+
+impl Stamp {
+    #[cfg(unix)]
+    fn of(file: &File) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let of = file.metadata().ok()?;
+        let [seconds, nanoseconds] = [of.ctime(), of.ctime_nsec()].map(i64::cast_unsigned);
+        let numbers = [
+            of.dev(),
+            of.ino(),
+            of.size(),
+            of.mtime().cast_unsigned(),
+            of.mtime_nsec().cast_unsigned(),
+            seconds,
+            nanoseconds,
+        ];
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        Some(Self { numbers, changed })
+    }
+
+    /// Other systems tell no time that nobody can set.
+    #[cfg(not(unix))]
+    fn of(_: &File) -> Option<Self> {
+        None
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// Whether it was changed so long ago.
+    fn is_older(&self, age: Duration) -> bool {
+        self.changed.elapsed().is_ok_and(|since| since > age)
+    }
+}
+
+/// A path to a file that is open, which nothing else takes the place of.
+#[cfg(target_os = "linux")]
+fn place(file: &File, _: &Path) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Whoever could put another one there is this user.
+#[cfg(not(target_os = "linux"))]
+fn place(_: &File, path: &Path) -> PathBuf {
+    path.into()
+}
+
+/// Removes a file of code, and its tags.
+fn remove(code: &Path) {
+    let _ = fs::remove_file(code);
+    let _ = fs::remove_file(Tags::path(code));
 }
 
 /// The key in a file that only this user can read; a new one where there is none.
@@ -182,13 +346,14 @@ fn make_key(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file so that nobody ever sees half of it.
-fn write_whole(path: &Path, compiled: &[u8], tag: &[u8]) -> io::Result<()> {
+/// Writes a file so that nobody ever sees half of it; nor after a loss of power, which takes time.
+fn write_whole(path: &Path, content: &[u8], is_synced: bool) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     let mut partial = tempfile::NamedTempFile::new_in(folder)?;
-    partial.write_all(compiled)?;
-    partial.write_all(tag)?;
-    partial.as_file().sync_all()?;
+    partial.write_all(content)?;
+    if is_synced {
+        partial.as_file().sync_all()?;
+    }
     partial.persist(path)?;
     Ok(())
 }
@@ -196,7 +361,7 @@ fn write_whole(path: &Path, compiled: &[u8], tag: &[u8]) -> io::Result<()> {
 /// Marks a file as used.
 fn keep(path: &Path) {
     if age(path).is_some_and(|age| age > MAX_UNUSED_AGE / 10)
-        && let Ok(file) = fs::File::open(path)
+        && let Ok(file) = File::open(path)
     {
         let _ = file.set_modified(SystemTime::now());
     }
@@ -228,9 +393,13 @@ mod tests {
             assert!(cache.get(&engine, &wasm).is_none(), "{what}");
             assert!(!cache.path(&wasm).exists(), "{what}");
         };
+        let copy = |from: &Path, to: &Path| {
+            fs::copy(from, to).unwrap();
+            fs::copy(Tags::path(from), Tags::path(to)).unwrap();
+        };
         foreign.put(&wasm, &component);
         assert_ne!(cache.path(&wasm).file_name(), foreign.path(&wasm).file_name());
-        fs::copy(foreign.path(&wasm), cache.path(&wasm)).unwrap();
+        copy(&foreign.path(&wasm), &cache.path(&wasm));
         refused("it is of another key");
 
         let compiled = component.serialize().unwrap();
@@ -239,7 +408,7 @@ mod tests {
 
         let another = Digest::of("another component");
         cache.put(&another, &component);
-        fs::copy(cache.path(&another), cache.path(&wasm)).unwrap();
+        copy(&cache.path(&another), &cache.path(&wasm));
         refused("it is of another component");
 
         cache.put(&wasm, &component);
@@ -270,18 +439,61 @@ mod tests {
     fn a_damaged_file_is_not_run() {
         let folder = tempfile::tempdir().unwrap();
         let engine = wasmtime::Engine::default();
+        let wasm = &Digest::of(EMPTY);
+        let component = Component::new(&engine, EMPTY).unwrap();
+        // One that was checked once is known again, as long as nothing has changed.
+        for (min_known_age, is_known, maps) in [
+            (MIN_KNOWN_AGE, false, true),
+            (Duration::ZERO, cfg!(unix), true),
+            (Duration::ZERO, cfg!(unix), false),
+        ] {
+            let cache = Cache::open(place(folder.path()), &engine).unwrap();
+            let cache = Cache { min_known_age, maps, ..cache };
+            let path = cache.path(wasm);
+            let stamp = || Tags::read(&path).and_then(|tags| tags.stamp);
+            cache.put(wasm, &component);
+            assert!(stamp().is_none());
+            for _ in 0..2 {
+                assert!(cache.get(&engine, wasm).is_some());
+                assert_eq!(stamp().is_some(), is_known);
+            }
+            let code = fs::read(&path).unwrap();
+            fs::write(&path, &code).unwrap();
+            assert!(cache.get(&engine, wasm).is_some(), "it has the same content");
+
+            let mut damaged = code.clone();
+            damaged[code.len() / 2] ^= 1;
+            fs::write(&path, damaged).unwrap();
+            assert!(cache.get(&engine, wasm).is_none());
+            assert!(!path.exists() && !Tags::path(&path).exists());
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_is_known_again_by_a_stamp_of_its_own_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = wasmtime::Engine::default();
         let cache = Cache::open(place(folder.path()), &engine).unwrap();
+        let cache = Cache { min_known_age: Duration::ZERO, ..cache };
         let wasm = &Digest::of(EMPTY);
         cache.put(wasm, &Component::new(&engine, EMPTY).unwrap());
-        assert!(cache.get(&engine, wasm).is_some());
-
         let path = cache.path(wasm);
-        let mut file = fs::read(&path).unwrap();
-        let middle = file.len() / 2;
-        file[middle] ^= 1;
-        fs::write(&path, file).unwrap();
-        assert!(cache.get(&engine, wasm).is_none());
-        assert!(!path.exists());
+        assert!(cache.get(&engine, wasm).is_some());
+        let known = Tags::read(&path).unwrap();
+        let check = |tags: &Tags, expected: bool| {
+            tags.write(&path).unwrap();
+            let file = File::open(&path).unwrap();
+            assert_eq!(cache.check(&path, &file).is_ok(), expected);
+        };
+        // With a stamp the content is not looked at, so the tag of it that the stamp covers counts.
+        let other = [7; TAG_BYTES];
+        check(&Tags { code: other, stamp: known.stamp }, false);
+        check(&Tags { code: known.code, stamp: Some(other) }, true);
+        let stamp = cache.tag_of_stamp(&path, &Tags { code: other, stamp: None }, &{
+            Stamp::of(&File::open(&path).unwrap()).unwrap()
+        });
+        check(&Tags { code: other, stamp: Some(stamp) }, true);
     }
 
     #[test]
@@ -291,7 +503,7 @@ mod tests {
         let cache = Cache::open(place(folder.path()), &engine).unwrap();
         let old = cache.folder.join("old.cwasm");
         fs::write(&old, "").unwrap();
-        let file = fs::File::options().append(true).open(&old).unwrap();
+        let file = File::options().append(true).open(&old).unwrap();
         file.set_modified(SystemTime::now() - MAX_UNUSED_AGE * 2).unwrap();
         let wasm = Digest::of(EMPTY);
         cache.put(&wasm, &Component::new(&engine, EMPTY).unwrap());
