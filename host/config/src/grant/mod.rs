@@ -93,19 +93,6 @@ pub struct GrantWarning {
     pub meaning: String,
 }
 
-impl GrantWarning {
-    /// Returns the warnings for values as they would be approved. Globs never cover such files: only a value
-    /// that names one has a warning. The `files` are those that decide what programs run
-    /// ([`crate::discover::Discovery::deciding`]).
-    pub fn of(
-        capabilities: &BTreeMap<String, Vec<String>>,
-        host_environment: &HostEnvironment,
-        deciding: &BTreeSet<PathBuf>,
-    ) -> Vec<Self> {
-        GrantSet::approved(capabilities).warnings(host_environment, deciding)
-    }
-}
-
 impl Grant {
     fn parse(values: ValueKind, text: &str, context: &PathContext<'_>) -> Result<Self, String> {
         match values {
@@ -289,7 +276,8 @@ impl GrantSet {
         there.map(|(capability, grants)| (capability.clone(), texts(grants))).collect()
     }
 
-    /// What those of the values mean that name protected files.
+    /// What those of the values mean that name protected files, such as those that decide what programs run
+    /// ([`crate::discover::Discovery::deciding`]). Globs never cover them: only a value that names one has a warning.
     pub fn warnings(
         &self,
         host_environment: &HostEnvironment,
@@ -647,7 +635,8 @@ mod tests {
                 .unwrap();
         }
         let warnings = set.warnings(&host_environment, &BTreeSet::new());
-        assert_eq!(GrantWarning::of(&set.texts(), &host_environment, &BTreeSet::new()), warnings);
+        let approved = GrantSet::approved(&set.texts());
+        assert_eq!(approved.warnings(&host_environment, &BTreeSet::new()), warnings);
         let [GrantWarning { capability, value, .. }] = &warnings[..] else {
             panic!("{warnings:?}")
         };

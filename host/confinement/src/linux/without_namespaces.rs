@@ -7,7 +7,7 @@
 
 use nix::sys::signal::SigSet;
 use nix::sys::signal::Signal::{SIGCHLD, SIGKILL, SIGTERM};
-use nix::unistd::{ForkResult, fork, setpgid};
+use nix::unistd::{ForkResult, fork};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -15,7 +15,8 @@ use rustix::net::{
 };
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, getrlimit,
-    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setpgid,
+    setrlimit, wait,
 };
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -42,8 +43,7 @@ pub(super) fn run(outer: Outer) -> Result<ExitCode, LaunchError> {
         doing: "making namespaces",
         problem: format!("this system lets users make none, and {problem}"),
     })?;
-    setpgid(nix::unistd::Pid::from_raw(0), nix::unistd::Pid::from_raw(0))
-        .map_err(failed("leaving the group"))?;
+    setpgid(None, None).map_err(failed("leaving the group"))?;
     set_child_subreaper(Some(getpid())).map_err(failed("keeping processes"))?;
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(failed("waiting for the host"))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed("closing the launcher"))?;
@@ -101,9 +101,8 @@ fn start(
     channel: Option<&UnixStream>,
     group: Pid,
 ) -> Result<ExitCode, LaunchError> {
-    let group = nix::unistd::Pid::from_raw(group.as_raw_nonzero().get());
     // It gets the signals of the host.
-    setpgid(nix::unistd::Pid::from_raw(0), group).map_err(failed("entering the group"))?;
+    setpgid(None, Some(group)).map_err(failed("entering the group"))?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("waiting for the host"))?;
     SigSet::all().thread_unblock().map_err(failed("letting signals through"))?;
     let mut command = command(program, View::Shared, channel.map(|_| PROXY_PORT));

@@ -131,15 +131,14 @@ impl Cache {
     /// Checks that this host wrote the code in a file, for this name.
     fn check(&self, path: &Path, file: &File) -> Result<(), String> {
         let tags = Tags::read(path).ok_or("the file has no tag")?;
-        let stamp = Stamp::of(file).map(|stamp| self.tag_of_stamp(path, &tags, &stamp));
+        // Of the file as it is before it is read: one that is changed meanwhile is read again.
+        let seen = Stamp::of(file);
+        let stamp = seen.as_ref().map(|stamp| self.tag_of_stamp(path, &tags, stamp));
         if stamp.is_some() && stamp == tags.stamp {
             return Ok(());
         }
         self.read(path, file, &tags)?;
-        // Of the file as it was before it was read: one that was changed meanwhile is read again.
-        if stamp.is_some()
-            && Stamp::of(file).is_some_and(|stamp| stamp.is_older(self.min_known_age))
-        {
+        if seen.is_some_and(|seen| seen.is_older(self.min_known_age)) {
             // It costs time where that fails, and nothing else.
             let _ = Tags { stamp, ..tags }.write(path);
         }
