@@ -17,7 +17,8 @@ use tenon_types::{
 use tenon_uri_template::UriTemplate;
 
 use super::content;
-use super::engine::{DefinitionMap, to_json};
+use super::engine::DefinitionMap;
+use super::json::to_text;
 
 /// A resource, or a family of resources that a template names.
 pub(super) struct ScriptResource {
@@ -167,7 +168,7 @@ impl ScriptResource {
         } else if let Some(bytes) = contents.read_lock::<Blob>() {
             (ResourceBody::Blob(bytes.clone()), "application/octet-stream")
         } else {
-            (ResourceBody::Text(to_json(contents)?.to_string()), "application/json")
+            (ResourceBody::Text(to_text(contents)?), "application/json")
         };
         let mime_type = self.mime_type.clone().or_else(|| Some(usual_type.into()));
         Ok(Some(vec![ResourceContents { uri: uri.into(), mime_type, body, extra: None }]))

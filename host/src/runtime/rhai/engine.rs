@@ -2,16 +2,17 @@
 //! script defines itself with.
 
 use rhai::module_resolvers::DummyModuleResolver;
+use rhai::packages::{Package, StandardPackage};
 use rhai::serde::to_dynamic;
 use rhai::{
     AST, Array, Blob, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
-    OptimizationLevel, ParseError, Position, Scope, Token,
+    Module, OptimizationLevel, ParseError, Position, Scope, Shared, Token,
 };
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use tenon_config::limits::Limits;
 use tenon_types::{
@@ -20,6 +21,8 @@ use tenon_types::{
 
 use super::contributions::{ScriptPrompt, ScriptResource};
 use super::error::mistake;
+use super::json::to_json;
+use super::slice::SliceHistory;
 use super::state::{self, ScriptState};
 use super::{ScriptConfig, comparison, content, news, outside, running, time};
 use crate::observe::PluginLog;
@@ -38,7 +41,7 @@ const MAX_MAP_ENTRIES: usize = 10_000;
 /// The most variables at a time, and functions in a script.
 const MAX_VARIABLES: usize = 1_000;
 /// The deepest nesting of a value that leaves a script, or stays in it between calls.
-const MAX_VALUE_DEPTH: usize = 128;
+pub(super) const MAX_VALUE_DEPTH: usize = 128;
 /// The most values that the functions of a script hold, each counted as often as it is reached: one
 /// that two functions hold is there twice where they share nothing.
 const MAX_HELD_VALUES: usize = 4 * MAX_ARRAY_ITEMS;
@@ -46,8 +49,6 @@ const MAX_HELD_VALUES: usize = 4 * MAX_ARRAY_ITEMS;
 const MAX_DEFINITIONS: usize = 5 * MAX_TOOLS_PER_PLUGIN;
 /// How long the texts of all that a script defines are together at most, in bytes: names, descriptions and schemas.
 const MAX_DEFINITION_BYTES: usize = 16 << 20;
-/// How often, in operations, a script is asked for its time and whether anybody still waits for it.
-const CHECK_EVERY: u64 = 64;
 
 /// What the operator set for a script.
 pub(super) type Settings = serde_json::Map<String, Value>;
@@ -126,11 +127,13 @@ impl Definitions {
 pub(super) struct ScriptTool {
     pub(super) definition: ToolDefinition,
     pub(super) function: FnPtr,
+    pub(super) slices: SliceHistory,
 }
 
 pub(super) struct ScriptEval {
     pub(super) definition: EvalDefinition,
     pub(super) function: FnPtr,
+    pub(super) slices: SliceHistory,
 }
 
 /// What a hook's function returned: the script's word for an [`HookDecision`].
@@ -176,9 +179,19 @@ pub(super) fn engine(
     engine
 }
 
+/// The functions of the language itself, which all engines share: to make them takes a millisecond, and several hundred
+/// kilobytes.
+static STANDARD_FUNCTIONS: LazyLock<Shared<Module>> =
+    LazyLock::new(|| StandardPackage::new().as_shared_module());
+
+/// How many strings an engine keeps for the next use, as engines do by default.
+const MAX_INTERNED_STRINGS: usize = 256;
+
 /// An engine that compiles what the other one does, and runs nothing.
 pub(super) fn parser(limits: &Limits) -> rhai::Engine {
-    let mut engine = rhai::Engine::new();
+    let mut engine = rhai::Engine::new_raw();
+    engine.set_max_strings_interned(MAX_INTERNED_STRINGS);
+    engine.register_global_module(STANDARD_FUNCTIONS.clone());
     set_limits(&mut engine, limits);
     // A name that is written wrongly is found before anything relies on it.
     engine.set_strict_variables(true);
@@ -309,10 +322,7 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         .disable_symbol("eval")
         // It would nest functions without capturing a variable, which is what is counted.
         .disable_symbol("curry")
-        .on_progress(|operations| {
-            let looked_at = operations % CHECK_EVERY == 0;
-            looked_at.then(running::ended).flatten().map(Dynamic::from)
-        });
+        .on_progress(|operations| running::ended(operations).map(Dynamic::from));
     #[expect(deprecated, reason = "the callback is marked as one that may change")]
     engine.on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
@@ -421,7 +431,9 @@ fn add_log(engine: &mut rhai::Engine, log: &Arc<PluginLog>) {
     let writer = |level: LogLevel| {
         let log = log.clone();
         move |message: &str| {
-            log.write_for(running::client().as_ref(), level, message, &[]);
+            running::say(|client| {
+                log.write_for(client, level, message, &[]);
+            });
         }
     };
     let print = writer(LogLevel::Info);
@@ -460,7 +472,8 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
                 return Err(format!("the tool \"{}\" is defined twice", definition.name));
             }
             let function = definitions.detached(&function)?;
-            definitions.tools.push(ScriptTool { definition, function });
+            let slices = SliceHistory::default();
+            definitions.tools.push(ScriptTool { definition, function, slices });
             Ok(())
         })
     });
@@ -475,7 +488,8 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
                 return Err(format!("the strategy \"{}\" is defined twice", definition.name));
             }
             let function = definitions.detached(&function)?;
-            definitions.evals.push(ScriptEval { definition, function });
+            let slices = SliceHistory::default();
+            definitions.evals.push(ScriptEval { definition, function, slices });
             Ok(())
         })
     });
@@ -647,45 +661,6 @@ fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, St
     Ok(value.flatten_clone())
 }
 
-/// A script's value as JSON.
-pub(super) fn to_json(value: &Dynamic) -> Result<Value, String> {
-    json_within(value, MAX_VALUE_DEPTH)
-}
-
-fn json_within(value: &Dynamic, depth: usize) -> Result<Value, String> {
-    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
-    if let Some(array) = value.read_lock::<Array>() {
-        return array.iter().map(|item| json_within(item, depth)).collect();
-    }
-    if let Some(map) = value.read_lock::<Map>() {
-        let members =
-            map.iter().map(|(key, value)| Ok((key.to_string(), json_within(value, depth)?)));
-        return members.collect();
-    }
-    if let Some(text) = value.read_lock::<ImmutableString>() {
-        return Ok(text.as_str().into());
-    }
-    if let Some(time) = value.read_lock::<time::Moment>() {
-        return Ok(time.text().into());
-    }
-    if let Some(span) = value.read_lock::<time::Span>() {
-        return Ok(span.seconds().into());
-    }
-    if let Ok(number) = value.as_float() {
-        return Number::from_f64(number)
-            .map(Value::Number)
-            .ok_or_else(|| format!("{number} is not a number that JSON has"));
-    }
-    match (value.as_int(), value.as_bool(), value.as_char()) {
-        (Ok(number), ..) => Ok(number.into()),
-        (_, Ok(truth), _) => Ok(truth.into()),
-        (.., Ok(character)) => Ok(character.to_string().into()),
-        _ if value.flatten_clone().is_unit() => Ok(Value::Null),
-        _ if value.is::<Decision>() => Err("`veto` and `replace` are for hooks".into()),
-        _ => Err(format!("a value of type {} cannot leave a script", value.type_name())),
-    }
-}
-
-fn too_deep() -> String {
+pub(super) fn too_deep() -> String {
     format!("a value is nested more than {MAX_VALUE_DEPTH} deep")
 }

@@ -134,6 +134,9 @@ impl ScriptSource {
                     Some(TerminationReason::TooManyCaptures) => {
                         Failure::LimitExceeded(LimitExceeded::ValueSize)
                     }
+                    Some(TerminationReason::NeedsThread) => {
+                        Failure::Host("a script ended with its slice".into())
+                    }
                     Some(TerminationReason::GivenUp) | None => {
                         Failure::Lost("its caller gave up".into())
                     }

@@ -14,9 +14,9 @@
 //! fn MessageSending(context) { context.message += "!"; }
 //! ```
 //!
-//! Scripts do no input or output. They run on threads of their own, so that one that computes does
-//! not hold up the host, and each call is stopped by the engine's limits, or when its caller gives
-//! up.
+//! Scripts do no input or output. A call that only computes, and not for long, runs on its caller's
+//! thread ([`slice`]). The others run on threads of their own, so that one that computes does not hold up the host. Each
+//! call is stopped by the engine's limits, or when its caller gives up.
 
 mod comparison;
 mod content;
@@ -26,32 +26,34 @@ mod engine;
 mod error;
 mod evaluation;
 mod hints;
+mod json;
 mod news;
 mod outside;
 mod running;
+mod slice;
 mod state;
 mod threads;
 mod time;
 
 use async_trait::async_trait;
-use rhai::serde::to_dynamic;
 use rhai::{
     AST, Array, CallFnOptions, Dynamic, EvalAltResult, FnPtr, FuncArgs, Map, Position, Scope,
     ScriptFuncDef,
 };
-use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tenon_config::limits::Limits;
 use tenon_types::hook::POINTS;
 use tenon_types::name::is_slip;
 use tenon_types::{
     ArgumentCompletion, CallContext, CompletionReference, Error, Evaluation, HookDecision,
-    HookEvent, HookRegistration, Identity, Json, ListedResource, Prompt, PromptPage, Registration,
-    ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolResult,
+    HookEvent, HookPoint, HookRegistration, Identity, Json, ListedResource, Prompt, PromptPage,
+    Registration, ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolResult,
 };
 use tokio::runtime::Handle;
 use tracing::Span;
@@ -69,10 +71,11 @@ use crate::observe::PluginLog;
 use contributions::{Completer, ScriptPrompt, ScriptResource};
 use engine::{
     AbandonGuard, Decision, Definitions, ScriptConstants, ScriptEval, ScriptTool, Settings, engine,
-    to_json,
 };
 use error::{ScriptProblem, ScriptSource, thrown};
-use running::HostAccess;
+use json::{as_argument, to_json};
+use running::{CallUsage, HostAccess};
+use slice::{MAX_INPUT_BYTES, Slice, SliceHistory};
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
@@ -108,6 +111,8 @@ struct Script {
     hooks: Vec<ScriptHook>,
     /// One for each point, of all the hooks that handle it.
     registrations: Vec<HookRegistration>,
+    /// How the hooks of each point have done in slices.
+    hook_slices: HashMap<HookPoint, SliceHistory>,
     resources: Vec<ScriptResource>,
     prompts: Vec<ScriptPrompt>,
 }
@@ -141,8 +146,43 @@ impl RhaiPlugin {
         Ok(Self { script: Arc::new(script), threads })
     }
 
-    /// Runs something of the script on a thread that may compute. Dropping the future stops it.
+    /// Runs something of the script in a slice, where that is worth trying, or else on a thread for scripts.
+    /// Dropping the future stops it.
     async fn run<R: Send + 'static>(
+        &self,
+        call: CallContext,
+        history: Option<&SliceHistory>,
+        work: impl Fn(&Script) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Failure> {
+        if let Some(history) = history.filter(|history| history.is_worth_trying()) {
+            tokio::task::coop::consume_budget().await;
+            match self.run_in_slice(&work) {
+                Some(result) => return result,
+                None => history.left(),
+            }
+        }
+        self.run_on_thread(call, work).await
+    }
+
+    /// Runs something of the script on this thread. Gives nothing where a slice is not enough for it.
+    fn run_in_slice<R>(
+        &self,
+        work: impl Fn(&Script) -> Result<R, Failure>,
+    ) -> Option<Result<R, Failure>> {
+        let script = &*self.script;
+        let slice = Slice::begin(Instant::now())?;
+        let work = || running::within_slice(&script.setting.limits, slice, || work(script));
+        let Ok(ran) = catch_unwind(AssertUnwindSafe(work)) else {
+            return Some(Err(Failure::Host("the script broke off".into())));
+        };
+        let (result, CallUsage { cpu, host_calls }) = ran?;
+        if let Some(current_call) = CurrentCall::current() {
+            current_call.note(cpu, None, Some(host_calls));
+        }
+        Some(result)
+    }
+
+    async fn run_on_thread<R: Send + 'static>(
         &self,
         call: CallContext,
         work: impl FnOnce(&Script) -> Result<R, Failure> + Send + 'static,
@@ -241,6 +281,7 @@ impl Script {
         check_contexts(&ast, &hooks, &text)?;
         hooks.sort_by_key(|hook| Reverse(hook.registration.priority));
         let registrations = joined(&hooks).map_err(|problem| text.refusal(&problem))?;
+        let points = registrations.iter().map(|registration| registration.point.clone());
         let script = Self {
             setting,
             text,
@@ -249,6 +290,7 @@ impl Script {
             tools,
             evals,
             hooks,
+            hook_slices: points.map(|point| (point, SliceHistory::default())).collect(),
             registrations,
             resources,
             prompts,
@@ -323,11 +365,18 @@ impl Script {
         Err(ScriptProblem { position: found.body.start_position(), problem })
     }
 
+    fn tool(&self, name: &str) -> Option<&ScriptTool> {
+        self.tools.iter().find(|tool| tool.definition.name == name)
+    }
+
+    fn eval(&self, name: &str) -> Option<&ScriptEval> {
+        self.evals.iter().find(|eval| eval.definition.name == name)
+    }
+
     fn call_tool(&self, name: &str, arguments: &Json) -> Result<ToolResult, Failure> {
-        let tool =
-            self.tools.iter().find(|tool| tool.definition.name == name).ok_or_else(|| {
-                Failure::Answered(Error::not_found(format!("this script has no tool \"{name}\"")))
-            })?;
+        let tool = self.tool(name).ok_or_else(|| {
+            Failure::Answered(Error::not_found(format!("this script has no tool \"{name}\"")))
+        })?;
         let arguments = as_argument(arguments)?;
         match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
             Ok(answer) => self.tool_result(answer).map_err(|problem| {
@@ -354,17 +403,20 @@ impl Script {
         if answer.is_string() {
             return Ok(ToolResult::text(answer.into_string().unwrap_or_default()));
         }
-        let value = to_json(&answer)?;
-        let text = value.to_string();
-        let structured = value.is_object().then(|| text.clone());
+        let text = json::to_text(&answer)?;
+        let structured = text.starts_with('{').then(|| text.clone());
         Ok(ToolResult { structured, ..ToolResult::text(text) })
     }
 
     fn handle(&self, event: &HookEvent) -> Result<HookDecision, Failure> {
-        let before: Value = serde_json::from_str(&event.context)
+        let context = json::from_text(&event.context)
             .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
         // A shared value, so that the function changes this very one in place.
-        let mut context = to_dynamic(&before).map_err(|error| self.failure(&error))?.into_shared();
+        let mut context = context.into_shared();
+        // It is shared with the host and captured by no function.
+        if let Some(map) = context.read_lock::<Map>() {
+            running::is_not_captured(std::ptr::from_ref(&*map).addr());
+        }
         for hook in self.hooks.iter().filter(|hook| hook.registration.point == event.point) {
             match self
                 .run_handler(&hook.function, &context)
@@ -380,11 +432,11 @@ impl Script {
                 None => {}
             }
         }
-        let after = to_json(&context).map_err(|problem| self.broken(&problem))?;
-        Ok(if after == before {
-            HookDecision::Continue
-        } else {
-            HookDecision::Replace(after.to_string())
+        let after = json::to_text(&context).map_err(|problem| self.broken(&problem))?;
+        // The host writes contexts as scripts do, with their members in order.
+        Ok(match after == event.context {
+            true => HookDecision::Continue,
+            false => HookDecision::Replace(after),
         })
     }
 
@@ -419,8 +471,7 @@ impl Script {
         subject: &Json,
         options: &Json,
     ) -> Result<Evaluation, Failure> {
-        let eval = self.evals.iter().find(|eval| eval.definition.name == strategy);
-        let eval = eval.ok_or_else(|| {
+        let eval = self.eval(strategy).ok_or_else(|| {
             Error::not_found(format!("this script has no strategy \"{strategy}\""))
         })?;
         let arguments = (as_argument(subject)?, as_argument(options)?);
@@ -586,10 +637,9 @@ fn joined(hooks: &[ScriptHook]) -> Result<Vec<HookRegistration>, String> {
     Ok(joined)
 }
 
-/// A value as what a script's function takes.
-fn as_argument(json: &Json) -> Result<Dynamic, Failure> {
-    to_dynamic(json.value())
-        .map_err(|error| Failure::Answered(Error::invalid_input(format!("arguments: {error}"))))
+/// Whether a slice is tried for such arguments.
+fn is_short(json: &str) -> bool {
+    json.len() <= MAX_INPUT_BYTES
 }
 
 #[async_trait]
@@ -620,12 +670,16 @@ impl Plugin for RhaiPlugin {
         arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let name = name.to_string();
-        self.run(context, move |script| script.call_tool(&name, &arguments)).await
+        let called = name.to_string();
+        let history = self.script.tool(name).map(|tool| &tool.slices);
+        let history = history.filter(|_| is_short(arguments.text()));
+        self.run(context, history, move |script| script.call_tool(&called, &arguments)).await
     }
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
-        self.run(event.call.clone(), move |script| script.handle(&event)).await
+        let history = self.script.hook_slices.get(&event.point);
+        let history = history.filter(|_| is_short(&event.context));
+        self.run(event.call.clone(), history, move |script| script.handle(&event)).await
     }
 
     async fn evaluate(
@@ -635,8 +689,11 @@ impl Plugin for RhaiPlugin {
         options: Json,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
-        let strategy = strategy.to_string();
-        self.run(context, move |script| script.evaluate(&strategy, &subject, &options)).await
+        let called = strategy.to_string();
+        let history = self.script.eval(strategy).map(|eval| &eval.slices);
+        let history = history.filter(|_| is_short(subject.text()) && is_short(options.text()));
+        let work = move |script: &Script| script.evaluate(&called, &subject, &options);
+        self.run(context, history, work).await
     }
 
     async fn list_resources(
@@ -645,7 +702,7 @@ impl Plugin for RhaiPlugin {
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
         only_page(cursor)?;
-        let resources = self.run(context, Script::list_resources).await?;
+        let resources = self.run_on_thread(context, Script::list_resources).await?;
         Ok(ResourcePage { resources, next: None })
     }
 
@@ -665,7 +722,7 @@ impl Plugin for RhaiPlugin {
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let uri = uri.to_string();
-        self.run(context, move |script| script.read_resource(&uri)).await
+        self.run_on_thread(context, move |script| script.read_resource(&uri)).await
     }
 
     /// A script tells of every change, and keeps no list of who wants to know.
@@ -694,7 +751,7 @@ impl Plugin for RhaiPlugin {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         let name = name.to_string();
-        self.run(context, move |script| script.get_prompt(&name, &arguments)).await
+        self.run_on_thread(context, move |script| script.get_prompt(&name, &arguments)).await
     }
 
     async fn suggest(
@@ -702,7 +759,7 @@ impl Plugin for RhaiPlugin {
         argument: ArgumentCompletion,
         context: CallContext,
     ) -> Result<Suggestions, Failure> {
-        self.run(context, move |script| script.suggest(&argument)).await
+        self.run_on_thread(context, move |script| script.suggest(&argument)).await
     }
 }
 

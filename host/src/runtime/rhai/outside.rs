@@ -8,8 +8,9 @@ use tenon_types::{
     ToolResult, UrlAnswer, UrlRequest,
 };
 
-use super::engine::{MAX_STRING_BYTES, to_json};
+use super::engine::MAX_STRING_BYTES;
 use super::error::written;
+use super::json::to_json;
 use super::running::ask;
 use crate::call::mask::Unmasked;
 use crate::capability::{host_tools, inference, memory, messaging, network, user};

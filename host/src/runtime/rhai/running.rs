@@ -1,4 +1,4 @@
-//! The call that a script's thread runs: its time, what it has used, and its way to the host.
+//! The call that a thread runs a script for: its time, what it has used, and its way to the host.
 
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::cell::RefCell;
@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
 use super::error::mistake;
+use super::slice::Slice;
 use super::threads;
 use crate::call::{Caller, CallerClient};
 use crate::capability::granted::GrantedCapabilities;
@@ -38,10 +39,14 @@ pub(super) enum TerminationReason {
     TooManyCaptures,
     /// It asked the host more often than this.
     TooManyHostCalls(u64),
+    /// It cannot go on in the slice that it was tried in, and begins again on a thread for scripts.
+    NeedsThread,
 }
 
 /// The call that runs on a thread.
 struct Running {
+    /// The bounds of a call on its caller's thread.
+    slice: Option<Slice>,
     given_up: Arc<AtomicBool>,
     until: Instant,
     captured: u32,
@@ -98,6 +103,44 @@ thread_local! {
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
+impl Running {
+    fn new(limits: &Limits, began: Instant) -> Self {
+        Self {
+            slice: None,
+            given_up: Arc::default(),
+            until: began + limits.cpu.min(MAX_DURATION),
+            captured: 0,
+            seen: HashSet::new(),
+            captured_bytes: 0,
+            most_captured_bytes: limits.memory,
+            waited: Duration::ZERO,
+            host_calls: 0,
+            most_host_calls: limits.host_calls,
+            outside: None,
+        }
+    }
+
+    /// Ends a slice for what only a thread for scripts can do. Says whether there was one.
+    fn leave_slice(&mut self) -> bool {
+        if let Some(slice) = &mut self.slice {
+            slice.is_left = true;
+        }
+        self.slice.is_some()
+    }
+
+    /// Counts a call of the host.
+    fn count_host_call(&mut self) -> Result<(), Box<EvalAltResult>> {
+        if self.leave_slice() {
+            return Err(end(TerminationReason::NeedsThread));
+        }
+        self.host_calls += 1;
+        match self.host_calls > self.most_host_calls {
+            true => Err(end(TerminationReason::TooManyHostCalls(self.most_host_calls))),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Runs a part of a script within its time.
 pub(super) fn within<R>(
     limits: &Limits,
@@ -106,29 +149,41 @@ pub(super) fn within<R>(
     script: impl FnOnce() -> R,
 ) -> (R, CallUsage) {
     let began = Instant::now();
-    let running = Running {
-        given_up,
-        until: began + limits.cpu.min(MAX_DURATION),
-        captured: 0,
-        seen: HashSet::new(),
-        captured_bytes: 0,
-        most_captured_bytes: limits.memory,
-        waited: Duration::ZERO,
-        host_calls: 0,
-        most_host_calls: limits.host_calls,
-        outside,
-    };
-    RUNNING.set(Some(running));
+    RUNNING.set(Some(Running { given_up, outside, ..Running::new(limits, began) }));
     let result = script();
     let running = RUNNING.take();
     let (waited, host_calls) = running.map_or_else(Default::default, |r| (r.waited, r.host_calls));
     (result, CallUsage { cpu: began.elapsed().saturating_sub(waited), host_calls })
 }
 
-/// Whether the call is to end now.
-pub(super) fn ended() -> Option<TerminationReason> {
-    RUNNING.with_borrow(|running| {
-        let running = running.as_ref()?;
+/// Runs a part of a script within a slice, on whatever thread this is. Gives nothing where the slice is not enough: then the
+/// part has done nothing, and can be run again.
+pub(super) fn within_slice<R>(
+    limits: &Limits,
+    slice: Slice,
+    script: impl FnOnce() -> R,
+) -> Option<(R, CallUsage)> {
+    let began = Instant::now();
+    RUNNING.set(Some(Running { slice: Some(slice), ..Running::new(limits, began) }));
+    let result = script();
+    let is_left = RUNNING.take().and_then(|running| running.slice).is_none_or(|s| s.is_left);
+    // What a slice ended with is no result, even where the script went on in spite of it.
+    (!is_left).then(|| (result, CallUsage { cpu: began.elapsed(), host_calls: 0 }))
+}
+
+/// How often, in operations, a script is asked for its time and whether anybody still waits for it.
+const CHECK_EVERY: u64 = 64;
+
+/// Whether the call is to end now, after so many operations.
+pub(super) fn ended(operations: u64) -> Option<TerminationReason> {
+    RUNNING.with_borrow_mut(|running| {
+        let running = running.as_mut()?;
+        if let Some(slice) = &mut running.slice {
+            return slice.is_over(operations).then_some(TerminationReason::NeedsThread);
+        }
+        if !operations.is_multiple_of(CHECK_EVERY) {
+            return None;
+        }
         if running.given_up.load(Ordering::Relaxed) {
             return Some(TerminationReason::GivenUp);
         }
@@ -154,13 +209,31 @@ pub(super) fn count_captured(
     }
 }
 
+/// Keeps what is at an address from being counted as a value that a function captured.
+pub(super) fn is_not_captured(address: usize) {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running {
+            running.seen.insert(address);
+        }
+    });
+}
+
 fn end(why: TerminationReason) -> Box<EvalAltResult> {
     EvalAltResult::ErrorTerminated(Dynamic::from(why), Position::NONE).into()
 }
 
-/// The client that the call is made for.
-pub(super) fn client() -> Option<CallerClient> {
-    RUNNING.with_borrow(|running| running.as_ref()?.outside.as_ref()?.caller.client.clone())
+/// Has the host keep something that the script says, and that nobody answers, for the client that the call is made for. It
+/// counts as no call of the host.
+pub(super) fn say(what: impl FnOnce(Option<&CallerClient>)) {
+    let client = RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return Some(None) };
+        let client = |host: &HostAccess| host.caller.client.clone();
+        (!running.leave_slice()).then(|| running.outside.as_ref().and_then(client))
+    });
+    // In a slice it is said when the script runs again.
+    if let Some(client) = client {
+        what(client.as_ref());
+    }
 }
 
 /// Has the host do something at once. It counts as a call of the host.
@@ -169,10 +242,7 @@ pub(super) fn with_host<T>(what: impl FnOnce(&HostAccess) -> T) -> Result<T, Box
         let running = running.as_mut();
         let outside = "the host can be asked in calls, not while the script is loaded";
         let running = running.ok_or_else(|| mistake(outside))?;
-        running.host_calls += 1;
-        if running.host_calls > running.most_host_calls {
-            return Err(end(TerminationReason::TooManyHostCalls(running.most_host_calls)));
-        }
+        running.count_host_call()?;
         running.outside.as_ref().map(what).ok_or_else(|| mistake(outside))
     })
 }
@@ -188,9 +258,8 @@ where
 {
     let outside = RUNNING.with_borrow_mut(|running| {
         let running = running.as_mut()?;
-        running.host_calls += 1;
-        if running.host_calls > running.most_host_calls {
-            return Some(Err(end(TerminationReason::TooManyHostCalls(running.most_host_calls))));
+        if let Err(error) = running.count_host_call() {
+            return Some(Err(error));
         }
         Some(Ok((running.outside.clone()?, running.given_up.clone())))
     });

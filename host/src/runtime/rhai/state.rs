@@ -6,7 +6,8 @@ use serde_json::Value;
 use tenon_config::limits::Limits;
 use tenon_types::Error;
 
-use super::engine::{MAX_STRING_BYTES, to_json};
+use super::engine::MAX_STRING_BYTES;
+use super::json::to_text;
 use super::running::ask;
 use crate::capability::keyvalue::{OpenBucket, as_contract, quota_of};
 use crate::services::{Bucket, Quota, StateError, StateStore, SwapOutcome};
@@ -127,7 +128,7 @@ fn value(kept: Option<&[u8]>) -> Answer<Dynamic> {
 
 /// A script's value as it is kept.
 fn bytes(value: &Dynamic) -> Answer<Vec<u8>> {
-    let bytes = to_json(value)?.to_string().into_bytes();
+    let bytes = to_text(value)?.into_bytes();
     match bytes.len() > MAX_STRING_BYTES {
         true => Err(format!("a value that is kept has at most {MAX_STRING_BYTES} bytes").into()),
         false => Ok(bytes),

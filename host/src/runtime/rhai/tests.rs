@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::call::Caller;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -61,11 +61,18 @@ fn compile(text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
 }
 
 fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptLoadError> {
-    let path = Path::new("dir/test.rhai");
-    RhaiPlugin::compile(setting_within(cpu), path, text.into(), Threads::new())
+    compile_with(setting_within(cpu), text)
 }
 
-fn setting_within(cpu: Duration) -> ScriptConfig {
+pub(super) fn compile_with(
+    setting: ScriptConfig,
+    text: &str,
+) -> Result<RhaiPlugin, ScriptLoadError> {
+    let path = Path::new("dir/test.rhai");
+    RhaiPlugin::compile(setting, path, text.into(), Threads::new())
+}
+
+pub(super) fn setting_within(cpu: Duration) -> ScriptConfig {
     let limits = Limits { cpu, ..Limits::default() };
     let settings = json!({ "least": 3 });
     let settings = settings.as_object().cloned().unwrap_or_default();
@@ -86,7 +93,7 @@ fn setting_within(cpu: Duration) -> ScriptConfig {
     }
 }
 
-fn context() -> CallContext {
+pub(super) fn context() -> CallContext {
     Caller::default().context_of("1".into(), None, Limits::default().wall).1
 }
 
