@@ -1,15 +1,13 @@
 //! The points at which hooks run: one row for each, with its names and the outcomes that it allows.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
 use tenon_contexts::{
     AfterCompletion, AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeCompletion,
-    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, CONTEXTS, ContextInfo,
-    MessageReceived, MessageSending, OnLearning, OnPattern,
+    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, CONTEXTS, Context, ContextInfo,
+    MemberKind, MessageReceived, MessageSending, OnLearning, OnPattern,
 };
 
 use crate::mcp_json;
@@ -154,9 +152,9 @@ pub static POINTS: [PointInfo; 14] = [
         function: "BeforeEvaluate",
         veto: true,
         subject: Some("subject"),
-        check: is_before_evaluate,
+        check: is::<BeforeEvaluate>,
     },
-    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is_after_evaluate),
+    row(HookPoint::AfterEvaluate, "after-evaluate", "AfterEvaluate", false, is::<AfterEvaluate>),
     row(HookPoint::OnLearning, "on-learning", "OnLearning", false, is::<OnLearning>),
     row(HookPoint::OnPattern, "on-pattern", "OnPattern", false, is::<OnPattern>),
     row(
@@ -218,45 +216,39 @@ const fn row(
     PointInfo { point, name, function, veto, subject: None, check }
 }
 
-/// Checks that a context has the type of its point.
-fn is<C: DeserializeOwned>(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    is_with_objects::<C>(context, &[])
-}
-
-/// The same, where these members are objects. They may be large, so that nothing is made of them.
-fn is_with_objects<C: DeserializeOwned>(
-    context: &Map<String, Value>,
-    objects: &[&str],
-) -> Result<ParsedHookContext, String> {
-    let said = |error: serde_json::Error| error.to_string();
-    let others = context.iter().filter(|(name, _)| !objects.contains(&name.as_str()));
-    let others = others.map(|(name, value)| (name.as_str(), value));
-    C::deserialize(MapDeserializer::new(others)).map_err(said)?;
-    for value in objects.iter().filter_map(|name| context.get(*name)) {
-        if !value.is_object() {
-            Option::<Map<String, Value>>::deserialize(value).map_err(said)?;
+/// Checks that the members of a context have the types that the point says. Nothing is made of them: they may be large.
+fn is<C: Context>(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+    for member in C::MEMBERS {
+        if let Some(value) = context.get(member.name) {
+            check_kind(member.kind, value).map_err(|error| error.to_string())?;
         }
     }
     Ok(ParsedHookContext::default())
 }
 
-fn is_before_evaluate(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    is_with_objects::<BeforeEvaluate>(context, &["subject"])
-}
-
-fn is_after_evaluate(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    is_with_objects::<AfterEvaluate>(context, &["subject", "evaluation"])
+fn check_kind(kind: MemberKind, value: &Value) -> serde_json::Result<()> {
+    match (kind, value) {
+        (MemberKind::Any, _)
+        | (_, Value::Null)
+        | (MemberKind::Text, Value::String(_))
+        | (MemberKind::List, Value::Array(_))
+        | (MemberKind::Object, Value::Object(_)) => Ok(()),
+        // It fails, and says what the value is.
+        (MemberKind::Text, _) => String::deserialize(value).map(drop),
+        (MemberKind::List, _) => Vec::<Value>::deserialize(value).map(drop),
+        (MemberKind::Object, _) => Map::<String, Value>::deserialize(value).map(drop),
+    }
 }
 
 /// A call needs arguments.
 fn is_tool_call(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    let checked = is_with_objects::<BeforeToolCall>(context, &["arguments"])?;
+    let checked = is::<BeforeToolCall>(context)?;
     required(context, "arguments").map(|_| checked)
 }
 
 /// A result must be valid after all handlers have run.
 fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    is_with_objects::<AfterToolCall>(context, &["arguments", "result"])?;
+    is::<AfterToolCall>(context)?;
     let result = mcp_json::read_tool_result(required(context, "result")?.clone());
     let result = result.map_err(|error| format!("invalid tool result: {error}"))?;
     Ok(ParsedHookContext { result: Some(result) })
@@ -264,12 +256,12 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, Str
 
 /// A model is asked something.
 fn is_before_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    let checked = is_with_objects::<BeforeCompletion>(context, &["request"])?;
+    let checked = is::<BeforeCompletion>(context)?;
     required(context, "request").map(|_| checked)
 }
 
 fn is_after_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
-    let checked = is_with_objects::<AfterCompletion>(context, &["request", "completion"])?;
+    let checked = is::<AfterCompletion>(context)?;
     required(context, "completion").map(|_| checked)
 }
 
@@ -375,6 +367,28 @@ impl FromStr for HookPoint {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn members_have_the_types_that_contexts_say() {
+        let check = |point: HookPoint, context: Value, expected: Option<&str>| {
+            let Value::Object(members) = &context else { panic!("{context}") };
+            let problem = point.check(members).err();
+            assert_eq!(problem.as_deref(), expected, "{context}");
+        };
+        check(HookPoint::BeforePlan, json!({ "goal": "x", "other": 1 }), None);
+        check(HookPoint::BeforePlan, json!({ "goal": null }), None);
+        let no_text = "invalid type: integer `1`, expected a string";
+        check(HookPoint::BeforePlan, json!({ "goal": 1 }), Some(no_text));
+        check(HookPoint::AfterPlan, json!({ "plan": [1] }), None);
+        check(HookPoint::AfterPlan, json!({ "plan": null }), None);
+        let no_list = "invalid type: map, expected a sequence";
+        check(HookPoint::AfterPlan, json!({ "plan": {} }), Some(no_list));
+        check(HookPoint::BeforeEvaluate, json!({ "subject": {} }), None);
+        check(HookPoint::BeforeEvaluate, json!({ "subject": null }), None);
+        let no_object = "invalid type: sequence, expected a map";
+        check(HookPoint::BeforeEvaluate, json!({ "subject": [] }), Some(no_object));
+        check(HookPoint::AfterExecute, json!({ "result": [1] }), None);
+    }
 
     #[test]
     fn each_point_is_read_by_both_of_its_names() {

@@ -24,6 +24,12 @@ pub enum MemberKind {
     Any,
 }
 
+/// The context of a well-known point.
+pub trait Context {
+    /// Its well-known members. Each may be missing, or `null`.
+    const MEMBERS: &'static [MemberInfo];
+}
+
 /// A well-known member of a context.
 #[derive(Debug)]
 pub struct MemberInfo {
@@ -94,6 +100,16 @@ macro_rules! contexts {
                 #[serde(flatten)]
                 pub other: Other,
             }
+
+            impl Context for $name {
+                const MEMBERS: &'static [MemberInfo] = &[$(
+                    MemberInfo {
+                        name: stringify!($member),
+                        kind: <$type as HasKind>::KIND,
+                        description: concat!($($member_about),*),
+                    }
+                ),*];
+            }
         )*
 
         /// All contexts.
@@ -101,13 +117,7 @@ macro_rules! contexts {
             ContextInfo {
                 name: stringify!($name),
                 description: concat!($($about),*),
-                members: &[$(
-                    MemberInfo {
-                        name: stringify!($member),
-                        kind: <$type as HasKind>::KIND,
-                        description: concat!($($member_about),*),
-                    }
-                ),*],
+                members: $name::MEMBERS,
                 example: || json!($example),
             }
         ),*];
