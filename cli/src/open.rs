@@ -20,8 +20,8 @@ use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_appro
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
 use tenon_host::{
-    CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind, PluginReport,
-    PluginState, ServerRecorder,
+    Allocation, CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind,
+    PluginReport, PluginState, ServerRecorder,
 };
 use tenon_serve::EveryClient;
 use tokio::sync::oneshot;
@@ -310,7 +310,8 @@ impl FoundPlugins {
         };
         let builder = match self.is_served {
             true => builder.client_features(EveryClient),
-            false => builder.client_features(client.clone()),
+            // A pool would not be used often enough to be worth its time.
+            false => builder.client_features(client.clone()).allocation(Allocation::OnDemand),
         };
         let builder = builder.messaging(client.clone());
         let builder = match pins {

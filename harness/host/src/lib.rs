@@ -45,7 +45,9 @@ use tenon_host::services::{GrantAll, Secret, SecretStore, StateError};
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
 };
-use tenon_host::{BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState};
+use tenon_host::{
+    Allocation, BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState,
+};
 
 use client::Client;
 pub use clock::ManualClock;
@@ -343,6 +345,7 @@ impl TestHost {
         let state = self.state.unwrap_or_default();
         let asked = self.client.asked.clone();
         let builder = Platform::builder()
+            .allocation(Allocation::OnDemand)
             .backtraces(traces_lines)
             .host_environment(host_environment)
             .config(config)

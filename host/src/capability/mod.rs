@@ -160,7 +160,7 @@ fn is_types_only(import: &str) -> bool {
 }
 
 /// The edition of the contract that a component imports: with async functions, or without. wasmtime tells the two apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Edition {
     Async,
     Sync,
@@ -187,27 +187,44 @@ impl Edition {
 /// The capabilities whose functions are async.
 const ASYNC_CAPABILITIES: &[&str] = &[MESSAGING, MEMORY, PROVIDERS, TOOLS, USER];
 
-/// A linker with what a borrower gets. `link_older` puts a capability into it for other versions of the
-/// contract.
-pub(crate) fn linker(
-    engine: &wasmtime::Engine,
-    target: ComponentRole<'_>,
+/// Which functions of the host a component is linked with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LinkSet {
     edition: Edition,
-    link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
-) -> wasmtime::Result<Linker<HostState>> {
-    let mut linker = Linker::new(engine);
-    let links = match edition {
-        Edition::Async => LINKS,
-        Edition::Sync => SYNC_LINKS,
-    };
-    for (name, link) in WASI_LINKS.iter().chain(links) {
-        let capability = Capability::named(name).expect("what is linked is a capability");
-        if is_lent_to(capability, target) {
-            link(&mut linker)?;
-            link_older(name, &mut linker)?;
-        }
+    /// The names of the capabilities, in the order of the tables.
+    lent: Vec<&'static str>,
+}
+
+impl LinkSet {
+    /// What a component gets.
+    pub(crate) fn of(target: ComponentRole<'_>, edition: Edition) -> Self {
+        let is_lent = |name: &&str| {
+            let capability = Capability::named(name).expect("what is linked is a capability");
+            is_lent_to(capability, target)
+        };
+        let names = WASI_LINKS.iter().chain(LINKS).map(|(name, _)| *name);
+        Self { edition, lent: names.filter(is_lent).collect() }
     }
-    Ok(linker)
+
+    /// A linker with it. `link_older` puts a capability into it for other versions of the contract.
+    pub(crate) fn linker(
+        &self,
+        engine: &wasmtime::Engine,
+        link_older: impl Fn(&str, &mut Linker<HostState>) -> wasmtime::Result<()>,
+    ) -> wasmtime::Result<Linker<HostState>> {
+        let mut linker = Linker::new(engine);
+        let links = match self.edition {
+            Edition::Async => LINKS,
+            Edition::Sync => SYNC_LINKS,
+        };
+        for (name, link) in WASI_LINKS.iter().chain(links) {
+            if self.lent.contains(name) {
+                link(&mut linker)?;
+                link_older(name, &mut linker)?;
+            }
+        }
+        Ok(linker)
+    }
 }
 
 #[cfg(test)]
@@ -290,8 +307,8 @@ mod tests {
         let engine = wasmtime::Engine::default();
         for target in borrowers(&everything(), &Grants::default(), &origin()) {
             for edition in [Edition::Async, Edition::Sync] {
-                linker(&engine, target, edition, link_older)
-                    .expect("each interface is linked once");
+                let links = LinkSet::of(target, edition);
+                links.linker(&engine, link_older).expect("each interface is linked once");
             }
         }
     }
@@ -364,8 +381,8 @@ mod tests {
         let engine = wasmtime::Engine::default();
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
-        let linkers =
-            borrowers.map(|target| linker(&engine, target, Edition::Async, link_older).unwrap());
+        let linkers = borrowers
+            .map(|target| LinkSet::of(target, Edition::Async).linker(&engine, link_older).unwrap());
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");

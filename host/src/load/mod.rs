@@ -20,7 +20,7 @@ use tenon_config::discover::{
 };
 use tenon_config::entry::HandshakeMode;
 use tenon_config::expand;
-use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES, read_text};
+use tenon_config::files::{self, Digest, read_text};
 use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::lock::LockEntry;
@@ -29,7 +29,6 @@ use tenon_config::policy::ConfinementMode;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
 use tenon_confinement::check_support;
 use tenon_types::LogLevel;
-use wasmtime::component::{Component, Linker};
 
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices, RequestedIn};
@@ -41,13 +40,13 @@ use crate::capability::server::{
     Supervisor,
 };
 use crate::capability::{
-    self, ComponentRole, Edition, HostState, InstanceConfig, PluginCapabilities,
+    self, ComponentRole, Edition, InstanceConfig, LinkSet, PluginCapabilities,
 };
 use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::schema::SchemaSandbox;
 use crate::runtime::wasm::{
-    CachePlace, CompileError, EngineError, ExportError, Indices, WasmPlugin, WasmRuntime,
-    check_exports, find_exports, link_older,
+    CachePlace, CompileError, ComponentFile, EngineError, LinkedComponent, WasmPlugin, WasmRuntime,
+    check_exports,
 };
 use crate::runtime::{
     Allocation, EngineOptions, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads,
@@ -93,7 +92,6 @@ const RUNNERS: &[&str] = &[
 pub(crate) struct Loader {
     wasm: Arc<WasmRuntime>,
     schemas: Arc<SchemaSandbox>,
-    plugins: Linker<HostState>,
     bridge: OnceLock<Result<LinkedComponent, String>>,
     remote_bridge: OnceLock<Result<LinkedComponent, String>>,
     host_environment: HostEnvironment,
@@ -145,13 +143,6 @@ impl PreparedPlugin {
     }
 }
 
-/// A component that was linked, and where its exports are.
-#[derive(Clone)]
-struct LinkedComponent {
-    pre: wasmtime::component::InstancePre<HostState>,
-    indices: Indices,
-}
-
 impl Loader {
     pub(crate) fn new(
         options: impl Into<EngineOptions>,
@@ -165,17 +156,9 @@ impl Loader {
             CachePlace { folder: cache.join("components"), key: keys.join("cache.key") }
         });
         let wasm = Arc::new(WasmRuntime::new(options, cache)?);
-        let plugins = capability::linker(
-            &wasm.engine,
-            ComponentRole::Plugin(&Grants::default()),
-            Edition::Async,
-            link_older,
-        )
-        .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
         Ok(Self {
             schemas: Arc::new(SchemaSandbox::new(wasm.clone())),
             wasm,
-            plugins,
             bridge: OnceLock::new(),
             remote_bridge: OnceLock::new(),
             host_environment: host_environment.clone(),
@@ -261,14 +244,12 @@ impl Loader {
         mode: InstanceMode,
     ) -> Result<LoadedPlugin, LoadError> {
         let prepared = self.prepare(&mut candidate);
-        let wasm = files::read(path, MAX_COMPONENT_BYTES)
-            .map_err(|error| LoadError::Read(path.into(), error))?;
-        let digest = Digest::of(&wasm);
+        let file = self.wasm.open(path).map_err(|error| LoadError::Read(path.into(), error))?;
+        let digest = file.digest;
         unchanged(path, &candidate, digest)?;
         let preparation = prepared.preparation(&candidate, &candidate.settings, &self.news);
         let setting = self.instance_config(&candidate, &prepared, &preparation, STARTUP_TIMEOUT)?;
-        let (plugin, imports) =
-            self.component(path, &wasm, &digest, mode, &candidate.grants, setting)?;
+        let (plugin, imports) = self.component(path, file, mode, &candidate.grants, setting)?;
         let fingerprint = candidate.fingerprint_with(Some(digest));
         let loaded = self.loaded(candidate, plugin, fingerprint, STARTUP_TIMEOUT);
         Ok(LoadedPlugin { imports: Some(imports), ..loaded })
@@ -578,13 +559,12 @@ impl Loader {
     fn component(
         &self,
         path: &Path,
-        wasm: &[u8],
-        digest: &Digest,
+        file: ComponentFile,
         mode: InstanceMode,
         grants: &Grants,
         setting: InstanceConfig,
     ) -> Result<(Arc<dyn Plugin>, Vec<String>), LoadError> {
-        let component = self.wasm.compile(wasm, digest).map_err(|error| {
+        let component = self.wasm.compile_file(file).map_err(|error| {
             let (path, problem) = (path.into(), error.to_string());
             match error {
                 CompileError::TooMuch(_) => LoadError::TooLarge { path, problem },
@@ -597,17 +577,11 @@ impl Loader {
         let role = ComponentRole::Plugin(grants);
         capability::check_imports(engine, &component, role)
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
-        // Most plugins were granted nothing, and share a linker.
-        let linked = match grants.is_empty() {
-            true => link(&self.plugins, &component),
-            false => capability::linker(engine, role, Edition::of(engine, &component), link_older)
-                .map_err(|error| ExportError::Shape(format!("{error:#}")))
-                .and_then(|linker| link(&linker, &component)),
-        };
-        let linked = linked.map_err(export)?;
+        let links = LinkSet::of(role, Edition::of(engine, &component));
+        let linked = self.wasm.link(&component, links).map_err(export)?;
         let imports = component.component_type();
         let imports = imports.imports(engine).map(|(import, _)| import.to_string()).collect();
-        Ok((Arc::new(WasmPlugin::new(linked.pre, linked.indices, setting, mode)), imports))
+        Ok((Arc::new(WasmPlugin::new(linked, setting, mode)), imports))
     }
 
     /// The bridge, with a server as its child.
@@ -638,9 +612,8 @@ impl Loader {
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
         capability::check_imports(engine, &component, target).map_err(|error| error.to_string())?;
-        let linker = capability::linker(engine, target, Edition::Async, link_older)
-            .map_err(|error| format!("{error:#}"))?;
-        link(&linker, &component).map_err(|error| error.to_string())
+        let links = LinkSet::of(target, Edition::Async);
+        self.wasm.link(&component, links).map_err(|error| error.to_string())
     }
 
     /// Where what a server contributes is kept.
@@ -725,20 +698,12 @@ fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), Lo
     }
 }
 
-fn link(linker: &Linker<HostState>, component: &Component) -> Result<LinkedComponent, ExportError> {
-    let pre = linker.instantiate_pre(component).map_err(|error| ExportError::linking(&error))?;
-    let indices = find_exports(&pre)?;
-    Ok(LinkedComponent { pre, indices })
-}
-
 fn bridge_of(
     linked: Result<LinkedComponent, String>,
     setting: InstanceConfig,
 ) -> Result<WasmPlugin, LoadError> {
     match linked {
-        Ok(LinkedComponent { pre, indices }) => {
-            Ok(WasmPlugin::new(pre, indices, setting, InstanceMode::Shared))
-        }
+        Ok(linked) => Ok(WasmPlugin::new(linked, setting, InstanceMode::Shared)),
         Err(problem) => Err(LoadError::NotComponent { path: "the MCP bridge".into(), problem }),
     }
 }

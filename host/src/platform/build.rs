@@ -81,7 +81,7 @@ impl Builder {
         Self {
             sources: Sources { host_environment, ..Sources::default() },
             discovery: None,
-            allocation: Allocation::OnDemand,
+            allocation: Allocation::default(),
             traces_lines: false,
             builtins: Vec::new(),
             services: Services::default(),
@@ -185,7 +185,7 @@ impl Builder {
         self
     }
 
-    /// Sets how instances get their memory. The default is on demand.
+    /// Sets how instances get their memory. The default is [`Allocation::Automatic`].
     pub fn allocation(mut self, allocation: Allocation) -> Self {
         self.allocation = allocation;
         self

@@ -207,7 +207,7 @@ impl Platform {
         self.inner.current.load().diagnostics.clone()
     }
 
-    /// Returns how instances get their memory.
+    /// Returns how instances get their memory: [`Allocation::OnDemand`] where an automatic pool could not be had.
     pub fn allocation(&self) -> Allocation {
         self.inner.allocation
     }

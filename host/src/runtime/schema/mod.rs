@@ -27,6 +27,8 @@ use tokio::sync::oneshot;
 
 use crate::call::Failure;
 use bound::{CostBound, Size};
+#[cfg(test)]
+pub(crate) use sandbox::CHECKER;
 pub(crate) use sandbox::SchemaSandbox;
 
 /// The longest schema, in bytes.

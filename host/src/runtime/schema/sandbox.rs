@@ -23,12 +23,12 @@ use super::{
     is_secret, problem,
 };
 use crate::call::{Failure, within};
-use crate::capability::{self, ComponentRole, Edition, HostState, InstanceConfig};
-use crate::runtime::wasm::{Indices, WasmPlugin, WasmRuntime, find_exports, link_older};
+use crate::capability::{ComponentRole, Edition, InstanceConfig, LinkSet};
+use crate::runtime::wasm::{LinkedComponent, WasmPlugin, WasmRuntime};
 use crate::runtime::{Allocation, Plugin};
 
 /// The validator as a component, compiled when this crate was built.
-static CHECKER: &[u8] = include_bytes!(env!("TENON_SCHEMA_CHECKER"));
+pub(crate) static CHECKER: &[u8] = include_bytes!(env!("TENON_SCHEMA_CHECKER"));
 
 /// The least memory of a check: a plugin that may use less itself has schemas all the same.
 const MIN_MEMORY_BYTES: usize = 64 << 20;
@@ -41,13 +41,7 @@ pub(crate) struct SchemaSandbox {
     wasm: Option<Arc<WasmRuntime>>,
     /// Compiling takes a second or two the first time. Who does not wait for it any more leaves it to
     /// those who come later.
-    component: OnceLock<Shared<BoxFuture<'static, Result<LinkedChecker, String>>>>,
-}
-
-#[derive(Clone)]
-struct LinkedChecker {
-    pre: wasmtime::component::InstancePre<HostState>,
-    indices: Indices,
+    component: OnceLock<Shared<BoxFuture<'static, Result<LinkedComponent, String>>>>,
 }
 
 /// What the component answers.
@@ -167,7 +161,7 @@ impl SchemaSandbox {
         value: Option<&Value>,
         limits: &Limits,
     ) -> Result<T, Failure> {
-        let LinkedChecker { pre, indices } = self.linked().await?;
+        let linked = self.linked().await?;
         let (tool, own, most) = tool.of_component();
         let mut arguments = json!({
             "schema": schema,
@@ -184,7 +178,7 @@ impl SchemaSandbox {
             ..Limits::default()
         };
         let setting = InstanceConfig::without_grants("schema-checker", limits);
-        let checker = WasmPlugin::new(pre, indices, setting, InstanceMode::Fresh);
+        let checker = WasmPlugin::new(linked, setting, InstanceMode::Fresh);
         let context = CallContext {
             call_id: "schema".into(),
             agent_id: None,
@@ -209,7 +203,7 @@ impl SchemaSandbox {
             .map_err(|error| Failure::Host(format!("the checker of schemas answers: {error}")))
     }
 
-    async fn linked(&self) -> Result<LinkedChecker, Failure> {
+    async fn linked(&self) -> Result<LinkedComponent, Failure> {
         let linked = self.component.get_or_init(|| {
             let wasm = self.wasm.clone();
             // Compiling blocks.
@@ -241,19 +235,12 @@ impl CheckerTool {
     }
 }
 
-fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedChecker, String> {
+fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedComponent, String> {
     let own = || WasmRuntime::new(Allocation::OnDemand, None).map(Arc::new);
     let wasm = wasm.map_or_else(own, Ok).map_err(|error| error.to_string())?;
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
-    let linker = capability::linker(
-        &wasm.engine,
-        ComponentRole::Plugin(&Grants::default()),
-        Edition::Async,
-        link_older,
-    );
-    let pre = linker.and_then(|linker| linker.instantiate_pre(&component));
-    let pre = pre.map_err(|error| format!("{error:#}"))?;
-    let indices = find_exports(&pre).map_err(|error| error.to_string())?;
-    Ok(LinkedChecker { pre, indices })
+    let nothing = Grants::default();
+    let links = LinkSet::of(ComponentRole::Plugin(&nothing), Edition::Async);
+    wasm.link(&component, links).map_err(|error| error.to_string())
 }

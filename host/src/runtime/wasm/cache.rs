@@ -11,8 +11,12 @@
 //! tag covers as well: nobody sets the time of the last change of a file's status (`ctime`), and whoever could write to
 //! a file that is mapped is this user.
 
+mod source;
+mod stamp;
+
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
@@ -20,6 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tenon_config::files::{Digest, claim, is_private, make_private, read_private};
 use wasmtime::component::Component;
+
+use stamp::{MIN_KNOWN_AGE, Stamp};
 
 /// Why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +65,6 @@ const TAG_BYTES: usize = 32;
 
 /// What the file with the tags of a file of code ends in.
 const TAGS: &str = "tags";
-
-/// How old a file is at least that is known again by its times: one that is changed right after it was checked could have
-/// the same.
-const MIN_KNOWN_AGE: Duration = Duration::from_secs(2);
 
 /// A folder of compiled components.
 pub(super) struct Cache {
@@ -132,7 +134,7 @@ impl Cache {
     fn check(&self, path: &Path, file: &File) -> Result<(), String> {
         let tags = Tags::read(path).ok_or("the file has no tag")?;
         // Of the file as it is before it is read: one that is changed meanwhile is read again.
-        let seen = Stamp::of(file);
+        let seen = file.metadata().ok().as_ref().and_then(Stamp::of);
         let stamp = seen.as_ref().map(|stamp| self.tag_of_stamp(path, &tags, stamp));
         if stamp.is_some() && stamp == tags.stamp {
             return Ok(());
@@ -199,8 +201,12 @@ impl Cache {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let unused = age(&entry.path()).is_some_and(|age| age > MAX_UNUSED_AGE);
-            if unused && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
-                remove(&entry.path());
+            let extension = entry.path().extension().map(OsStr::to_owned);
+            match extension.as_deref().and_then(OsStr::to_str) {
+                Some(EXTENSION) if unused => remove(&entry.path()),
+                // It is made again where it is missing.
+                Some(source::EXTENSION) if unused => drop(fs::remove_file(entry.path())),
+                _ => {}
             }
         }
     }
@@ -246,47 +252,6 @@ impl Tags {
         let stamp = self.stamp.as_ref().map(|stamp| &stamp[..]).unwrap_or_default();
         // After a loss of power it may be empty, and the code is made anew.
         write_whole(&Self::path(code), &[&self.code, stamp].concat(), false)
-    }
-}
-
-/// What a file is known again by: its place, its size and its times.
-struct Stamp {
-    numbers: [u64; 7],
-    changed: SystemTime,
-}
-
-impl Stamp {
-    #[cfg(unix)]
-    fn of(file: &File) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let of = file.metadata().ok()?;
-        let [seconds, nanoseconds] = [of.ctime(), of.ctime_nsec()].map(i64::cast_unsigned);
-        let numbers = [
-            of.dev(),
-            of.ino(),
-            of.size(),
-            of.mtime().cast_unsigned(),
-            of.mtime_nsec().cast_unsigned(),
-            seconds,
-            nanoseconds,
-        ];
-        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        Some(Self { numbers, changed })
-    }
-
-    /// Other systems tell no time that nobody can set.
-    #[cfg(not(unix))]
-    fn of(_: &File) -> Option<Self> {
-        None
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-    }
-
-    /// Whether it was changed so long ago.
-    fn is_older(&self, age: Duration) -> bool {
-        self.changed.elapsed().is_ok_and(|since| since > age)
     }
 }
 
@@ -490,7 +455,7 @@ mod tests {
         check(&Tags { code: other, stamp: known.stamp }, false);
         check(&Tags { code: known.code, stamp: Some(other) }, true);
         let stamp = cache.tag_of_stamp(&path, &Tags { code: other, stamp: None }, &{
-            Stamp::of(&File::open(&path).unwrap()).unwrap()
+            Stamp::of(&fs::metadata(&path).unwrap()).unwrap()
         });
         check(&Tags { code: other, stamp: Some(stamp) }, true);
     }

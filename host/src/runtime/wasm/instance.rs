@@ -24,18 +24,21 @@ pub(super) struct WasmInstance {
 }
 
 impl WasmInstance {
-    /// Instantiates a component in a store of its own.
+    /// Instantiates a component in a store of its own. Gives nothing where the pool has no room.
     pub(super) async fn new(
         pre: &InstancePre<HostState>,
         indices: &Indices,
         setting: &Arc<InstanceConfig>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Option<Self>, Failure> {
         let mut left = MAX_BUSY_RETRIES;
         loop {
             let mut store = HostState::store(pre.engine(), setting);
             let usage_counter = store.data().usage_counter();
             match usage_counter.count(pre.instantiate_async(&mut store)).await {
-                Ok(instance) => return Ok(Self { exports: indices.clone().of(instance), store }),
+                Ok(instance) => {
+                    return Ok(Some(Self { exports: indices.clone().of(instance), store }));
+                }
+                Err(error) if error.is::<PoolConcurrencyLimitError>() => return Ok(None),
                 Err(error) if left > 0 && is_busy(&error) => left -= 1,
                 Err(error) => return Err(failure(&error, store.data())),
             }
@@ -60,13 +63,18 @@ fn is_busy(error: &wasmtime::Error) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ResourceBusy)
 }
 
+/// The failure of what a pool has no room for.
+pub(super) fn pool_is_full() -> Failure {
+    Failure::Host("the pool of instances is used up".into())
+}
+
 /// What went wrong in an instance: a limit that it reached, or a trap of its own.
 pub(super) fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(NotExported(interface)) = error.downcast_ref::<NotExported>() {
         return Failure::Unsupported(interface.contribution());
     }
-    if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
-        return Failure::Host(format!("the pool of instances is used up: {full}"));
+    if error.is::<PoolConcurrencyLimitError>() {
+        return pool_is_full();
     }
     log_backtrace(error, state);
     let limits: &Limits = &state.setting.limits;

@@ -9,6 +9,7 @@ mod backtrace;
 mod cache;
 mod engine;
 mod instance;
+mod linked;
 mod sessions;
 mod shape;
 mod shared;
@@ -24,14 +25,18 @@ use tenon_types::{
     ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolResult,
 };
 use tokio::sync::OnceCell;
-use wasmtime::component::{Accessor, HasSelf, InstancePre};
+use wasmtime::component::{Accessor, HasSelf};
 
+use abi::Indices;
+#[cfg(test)]
+pub(crate) use abi::link_older;
 pub use abi::speaks;
 use abi::{Answer, Exports, Interface};
-pub(crate) use abi::{ExportError, Indices, check as check_exports, find_exports, link_older};
+pub(crate) use abi::{ExportError, check as check_exports};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
-pub(crate) use engine::{CompileError, EngineOptions, WasmRuntime};
+pub(crate) use engine::{CompileError, ComponentFile, EngineOptions, WasmRuntime};
+pub(crate) use linked::LinkedComponent;
 
 use super::{CompletionStream, Plugin};
 use crate::call::{CurrentCall, Failure, within};
@@ -42,7 +47,7 @@ use shared::{InstanceHandle, InstanceLease, SharedInstance};
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
-    component: Arc<LinkedComponent>,
+    component: Arc<Instantiator>,
     instances: Instances,
 }
 
@@ -61,10 +66,9 @@ struct LiveLease {
     session: Option<SessionLease>,
 }
 
-/// A component that was linked, where its exports are, and what its instances are made with.
-struct LinkedComponent {
-    pre: InstancePre<HostState>,
-    indices: Indices,
+/// A component that was linked, and what its instances are made with.
+struct Instantiator {
+    linked: LinkedComponent,
     setting: Arc<InstanceConfig>,
 }
 
@@ -158,8 +162,7 @@ impl<J> AttributedJob<J> {
 
 impl WasmPlugin {
     pub(crate) fn new(
-        pre: InstancePre<HostState>,
-        indices: Indices,
+        linked: LinkedComponent,
         setting: InstanceConfig,
         mode: InstanceMode,
     ) -> Self {
@@ -168,7 +171,7 @@ impl WasmPlugin {
             InstanceMode::Shared => Instances::Shared(Arc::default()),
             InstanceMode::Session => Instances::Session(SessionInstances::new(&setting.limits)),
         };
-        let component = LinkedComponent { pre, indices, setting: Arc::new(setting) };
+        let component = Instantiator { linked, setting: Arc::new(setting) };
         Self { component: Arc::new(component), instances }
     }
 
@@ -193,7 +196,7 @@ impl WasmPlugin {
 
     /// Refuses what the component has no interface for.
     fn needs(&self, interface: Interface) -> Result<(), Failure> {
-        match self.component.indices.has(interface) {
+        match self.component.linked.indices.has(interface) {
             true => Ok(()),
             false => Err(Failure::Unsupported(interface.contribution())),
         }
@@ -242,9 +245,9 @@ impl WasmPlugin {
     }
 }
 
-impl LinkedComponent {
+impl Instantiator {
     async fn instantiate(&self) -> Result<WasmInstance, Failure> {
-        WasmInstance::new(&self.pre, &self.indices, &self.setting).await
+        self.linked.instantiate(&self.setting).await
     }
 }
 
@@ -263,7 +266,7 @@ async fn register(guest: Arc<GuestHandle>, indices: Indices) -> Answer<Registrat
 #[async_trait]
 impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
-        let indices = self.component.indices.clone();
+        let indices = self.component.linked.indices.clone();
         let register = move |guest| register(guest, indices);
         match &self.instances {
             Instances::Fresh | Instances::Session(_) => self.run(None, register).await,
@@ -325,7 +328,7 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<CompletionStream, Failure> {
-        if !self.component.indices.has(Interface::Stream) {
+        if !self.component.linked.indices.has(Interface::Stream) {
             return self.complete(request, context).await.map(CompletionStream::from);
         }
         // An answer that comes in pieces outlives the call that began it, so that a fresh instance
