@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tenon_config::admit::{Rules, admit};
@@ -151,7 +152,13 @@ fn main() {
         runtime.block_on(served::print_memory());
     }
     if wanted("throughput") {
-        print_throughput(runtime.block_on(throughput()));
+        print_throughput("64 in flight, on all cores", runtime.block_on(throughput()));
+    }
+    drop(runtime);
+    if wanted("burst") {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let rows = runtime.expect("the runtime starts").block_on(burst());
+        print_throughput("20,000 at once, on a thread for each core", rows);
     }
     if wanted("memory") {
         print_memory();
@@ -836,11 +843,8 @@ struct Throughput {
     bare: (&'static str, f64),
 }
 
-fn print_throughput(rows: Vec<Throughput>) {
-    println!(
-        "\n{:<52} {:>11} {:>11}  {:>6}  beside",
-        "64 in flight, on all cores", "tenon", "bare", "ratio"
-    );
+fn print_throughput(title: &str, rows: Vec<Throughput>) {
+    println!("\n{title:<52} {:>11} {:>11}  {:>6}  beside", "tenon", "bare", "ratio");
     for Throughput { what, ours, bare: (beside, bare) } in rows {
         println!("{what:<52} {ours:>9.0}/s {bare:>9.0}/s  {:>5.2}×  {beside}", ours / bare);
     }
@@ -911,5 +915,45 @@ async fn throughput() -> Vec<Throughput> {
     platform.shutdown().await;
     let bare = ("call_concurrent", per_second(beside));
     rows.push(Throughput { what: "calls of one shared instance", ours: per_second(shared), bare });
+    rows
+}
+
+/// How many calls begin at once in [`burst`].
+const BURST: u32 = 20_000;
+
+/// Calls of fresh instances that all begin at once, of a host that is built as the README has it.
+async fn burst() -> Vec<Throughput> {
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let bare = Arc::new(Bare::new(true, &wasm));
+    let per_second = |burst: Duration| f64::from(BURST) / burst.as_secs_f64();
+    let mut rows = Vec::new();
+    for (what, allocation) in [
+        ("fresh instances, as a host is built by default", Allocation::default()),
+        ("fresh instances, on demand", Allocation::OnDemand),
+    ] {
+        let config = format!("plugins.wasm = [{{ path = {:?}, id = \"w\" }}]", guests::TEXT_TOOLS);
+        let platform = platform(&config, allocation).await;
+        let ours = async || {
+            let calls = (0..BURST).map(|_| {
+                let platform = platform.clone();
+                tokio::spawn(async move { ours(&platform, "w__slug").await })
+            });
+            join_all(calls).await.into_iter().for_each(|call| call.expect("no panic"));
+        };
+        let beside = async || {
+            let calls = (0..BURST).map(|_| {
+                let bare = bare.clone();
+                tokio::spawn(async move {
+                    let (mut store, tools) = bare.instance().await;
+                    bare_call(&mut store, &tools).await;
+                })
+            });
+            join_all(calls).await.into_iter().for_each(|call| call.expect("no panic"));
+        };
+        let (ours, beside) = versus(5, 1, ours, beside).await;
+        platform.shutdown().await;
+        let bare = ("the same, bare, with a pool", per_second(beside));
+        rows.push(Throughput { what, ours: per_second(ours), bare });
+    }
     rows
 }
