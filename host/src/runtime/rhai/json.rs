@@ -13,17 +13,24 @@ use crate::call::Failure;
 
 /// A script's value as JSON.
 pub(super) fn to_json(value: &Dynamic) -> Result<Value, String> {
-    serde_json::to_value(Written::whole(value)).map_err(|error| error.to_string())
+    serde_json::to_value(ScriptJson::whole(value)).map_err(|error| error.to_string())
 }
 
 /// The same as text.
 pub(super) fn to_text(value: &Dynamic) -> Result<String, String> {
-    serde_json::to_string(&Written::whole(value)).map_err(|error| error.to_string())
+    serde_json::to_string(&ScriptJson::whole(value)).map_err(|error| error.to_string())
 }
 
 /// JSON as a script's value.
 pub(super) fn from_text(json: &str) -> Result<Dynamic, serde_json::Error> {
     serde_json::from_str(json)
+}
+
+/// Whether two texts of JSON, each written by the host, have the same value. The order of members may differ.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    let value = |text| serde_json::from_str::<Value>(text).ok();
+    // What differs in the order alone is as long.
+    one == other || one.len() == other.len() && value(one) == value(other)
 }
 
 /// Arguments as what a script's function takes.
@@ -33,19 +40,19 @@ pub(super) fn as_argument(json: &Json) -> Result<Dynamic, Failure> {
 }
 
 /// A script's value that is written as JSON.
-struct Written<'a> {
+struct ScriptJson<'a> {
     value: &'a Dynamic,
     /// How deep it may be nested.
     depth: usize,
 }
 
-impl<'a> Written<'a> {
+impl<'a> ScriptJson<'a> {
     fn whole(value: &'a Dynamic) -> Self {
         Self { value, depth: MAX_VALUE_DEPTH }
     }
 }
 
-impl Serialize for Written<'_> {
+impl Serialize for ScriptJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(S::Error::custom(too_deep()));
@@ -58,7 +65,7 @@ impl Serialize for Written<'_> {
         if let Some(map) = value.read_lock::<Map>() {
             let mut members = serializer.serialize_map(Some(map.len()))?;
             for (key, value) in map.iter() {
-                members.serialize_entry(key.as_str(), &Written { value, depth })?;
+                members.serialize_entry(key.as_str(), &ScriptJson { value, depth })?;
             }
             return members.end();
         }
@@ -66,7 +73,7 @@ impl Serialize for Written<'_> {
             return serializer.serialize_i64(number);
         }
         if let Some(items) = value.read_lock::<Array>() {
-            return serializer.collect_seq(items.iter().map(|value| Written { value, depth }));
+            return serializer.collect_seq(items.iter().map(|value| ScriptJson { value, depth }));
         }
         if let Ok(truth) = value.as_bool() {
             return serializer.serialize_bool(truth);
@@ -121,6 +128,17 @@ mod tests {
         check("#{ b: 1, a: #{ c: () } }", "{\"a\":{\"c\":null},\"b\":1}");
         // A variable that a closure captured is shared.
         check("let a = [1]; let f = || a; a", "[1]");
+    }
+
+    #[test]
+    fn the_order_of_members_is_no_difference() {
+        let check =
+            |one, other, expected| assert_eq!(is_same(one, other), expected, "{one} {other}");
+        check(r#"{"a":1,"b":[2]}"#, r#"{"a":1,"b":[2]}"#, true);
+        check(r#"{"a":1,"b":[2]}"#, r#"{"b":[2],"a":1}"#, true);
+        check(r#"{"a":1,"b":[2]}"#, r#"{"a":1,"b":[3]}"#, false);
+        check(r#"{"a":1}"#, r#"{"a":11}"#, false);
+        check("[1,2]", "[2,1]", false);
     }
 
     #[test]

@@ -415,7 +415,7 @@ impl Script {
         let mut context = context.into_shared();
         // It is shared with the host and captured by no function.
         if let Some(map) = context.read_lock::<Map>() {
-            running::is_not_captured(std::ptr::from_ref(&*map).addr());
+            running::mark_not_captured(std::ptr::from_ref(&*map).addr());
         }
         for hook in self.hooks.iter().filter(|hook| hook.registration.point == event.point) {
             match self
@@ -433,8 +433,7 @@ impl Script {
             }
         }
         let after = json::to_text(&context).map_err(|problem| self.broken(&problem))?;
-        // The host writes contexts as scripts do, with their members in order.
-        Ok(match after == event.context {
+        Ok(match json::is_same(&after, &event.context) {
             true => HookDecision::Continue,
             false => HookDecision::Replace(after),
         })

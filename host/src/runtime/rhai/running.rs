@@ -210,7 +210,7 @@ pub(super) fn count_captured(
 }
 
 /// Keeps what is at an address from being counted as a value that a function captured.
-pub(super) fn is_not_captured(address: usize) {
+pub(super) fn mark_not_captured(address: usize) {
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running {
             running.seen.insert(address);

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The most operations of a slice. A value is nested at most as deep as it has operations, and dropping one level of it takes
-/// less than 400 bytes of stack, without optimization too.
+/// The most operations of a slice. A value is nested at most as deep as it has operations, and [`RESERVED_STACK_BYTES`] are
+/// enough to drop, copy or write the deepest one.
 const MAX_OPERATIONS: u64 = 1_000;
 
 /// The longest slice. It bounds how long the other tasks of a thread wait. Tests do not depend on what else a machine does.
