@@ -200,12 +200,14 @@ impl Cache {
     fn evict(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
-            let unused = age(&entry.path()).is_some_and(|age| age > MAX_UNUSED_AGE);
-            let extension = entry.path().extension().map(OsStr::to_owned);
-            match extension.as_deref().and_then(OsStr::to_str) {
-                Some(EXTENSION) if unused => remove(&entry.path()),
+            let path = entry.path();
+            if age(&path).is_none_or(|age| age <= MAX_UNUSED_AGE) {
+                continue;
+            }
+            match path.extension().and_then(OsStr::to_str) {
+                Some(EXTENSION) => remove(&path),
                 // It is made again where it is missing.
-                Some(source::EXTENSION) if unused => drop(fs::remove_file(entry.path())),
+                Some(source::EXTENSION) => drop(fs::remove_file(&path)),
                 _ => {}
             }
         }

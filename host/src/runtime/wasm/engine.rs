@@ -142,11 +142,8 @@ impl SpareEngine {
         component: &Component,
         links: LinkSet,
     ) -> Result<LinkedComponent, String> {
-        let engine = self.engine.get_or_init(|| {
-            let (engine, _) = set_up(Allocation::OnDemand, &[], self.traces_lines)
-                .map_err(|error| error.to_string())?;
-            Ok(engine)
-        });
+        let make = || make_engine(None, self.traces_lines).map_err(|error| error.to_string());
+        let engine = self.engine.get_or_init(make);
         let engine = engine.as_ref().map_err(String::clone)?;
         let described = |error: wasmtime::Error| format!("{error:#}");
         let code = component.serialize().map_err(described)?;
@@ -198,9 +195,10 @@ impl WasmRuntime {
                 })
                 .ok()
         });
-        let spare =
-            SpareEngine { traces_lines, engine: OnceLock::new(), linkers: Linkers::default() };
-        let spare = (allocation == Allocation::Automatic).then(|| Arc::new(spare));
+        let spare = (allocation == Allocation::Automatic).then(|| {
+            let (engine, linkers) = (OnceLock::new(), Linkers::default());
+            Arc::new(SpareEngine { traces_lines, engine, linkers })
+        });
         Ok(Self { engine, allocation, linkers: Linkers::default(), cache, spare })
     }
 
@@ -263,12 +261,7 @@ fn set_up(
     sizes: &[u32],
     traces_lines: bool,
 ) -> Result<(wasmtime::Engine, Allocation), EngineError> {
-    let engine = |pool: Option<PoolingAllocationConfig>| {
-        let engine = wasmtime::Engine::new(&configuration(pool, traces_lines))
-            .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
-        tick(&engine);
-        Ok(engine)
-    };
+    let engine = |pool| make_engine(pool, traces_lines);
     match allocation {
         Allocation::OnDemand => {}
         Allocation::Pool { instances } => {
@@ -284,6 +277,16 @@ fn set_up(
         }
     }
     Ok((engine(None)?, Allocation::OnDemand))
+}
+
+fn make_engine(
+    pool: Option<PoolingAllocationConfig>,
+    traces_lines: bool,
+) -> Result<wasmtime::Engine, EngineError> {
+    let engine = wasmtime::Engine::new(&configuration(pool, traces_lines))
+        .map_err(|error| EngineError::Engine(format!("{error:#}")))?;
+    tick(&engine);
+    Ok(engine)
 }
 
 fn configuration(pool: Option<PoolingAllocationConfig>, traces_lines: bool) -> wasmtime::Config {

@@ -81,6 +81,7 @@ impl Overflow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Caller;
     use crate::capability::{ComponentRole, Edition};
     use crate::runtime::wasm::{Allocation, EngineOptions, WasmPlugin, WasmRuntime};
     use crate::runtime::{Plugin, schema};
@@ -89,7 +90,6 @@ mod tests {
     use tenon_config::files::Digest;
     use tenon_config::grant::Grants;
     use tenon_config::limits::Limits;
-    use tenon_types::CallContext;
 
     /// The checker of schemas, and what its instances are made with.
     fn checker(allocation: Allocation, sizes: &[u32]) -> (LinkedComponent, Arc<InstanceConfig>) {
@@ -114,14 +114,8 @@ mod tests {
         let arguments = json!({
             "schema": "{\"type\": \"string\"}", "value": "1", "backtracks": 100, "pattern": 1_000, "description": 100,
         });
-        let context = CallContext {
-            call_id: "1".into(),
-            agent_id: None,
-            session_id: None,
-            traceparent: None,
-            time_left: None,
-            extra: None,
-        };
+        let wall = Limits::default().wall;
+        let (_, context) = Caller::default().context_of("1".into(), None, wall);
         let result = plugin.call_tool("check", arguments.into(), context).await;
         let structured = result.expect("an answer").structured.unwrap_or_default();
         assert!(structured.contains("string"), "{structured}");
