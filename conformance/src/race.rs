@@ -23,6 +23,10 @@ const MET: u32 = 20;
 const ROUNDS: u32 = 30;
 const TRIED: u32 = 20_000;
 
+/// For how many looks at it each of what is swapped stands, swap by swap. So it changes in the midst of
+/// an attempt, and also stands long enough for one on a slow or busy machine.
+const LOOKS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
 /// How long the thread that swaps may stand still.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -180,7 +184,7 @@ struct SwapGuard {
 impl SwapGuard {
     fn begin(base: &Path, folder: bool) -> io::Result<Self> {
         let within = base.join("pub");
-        let swap: fn(&Path) -> io::Result<()> = if folder { swap_folder } else { swap_file };
+        let swap: fn(&Path, u32) -> io::Result<()> = if folder { swap_folder } else { swap_file };
         match folder {
             false => fs::write(within.join("race"), "granted")?,
             true => {
@@ -192,8 +196,11 @@ impl SwapGuard {
         let thread = thread::Builder::new().name("tenon-conformance-swap".into()).spawn({
             let (over, swaps) = (over.clone(), swaps.clone());
             move || {
-                while !over.load(Ordering::Relaxed) {
-                    swap(&within)?;
+                for looks in LOOKS.into_iter().cycle() {
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    swap(&within, looks)?;
                     swaps.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
@@ -237,27 +244,34 @@ impl Drop for SwapGuard {
     }
 }
 
-fn swap_file(within: &Path) -> io::Result<()> {
+fn swap_file(within: &Path, looks: u32) -> io::Result<()> {
     let (name, next) = (within.join("race"), within.join("next"));
     link(&next, "../secret/s.txt")?;
     fs::rename(&next, &name)?;
+    stand(&name, looks)?;
     fs::write(&next, "granted")?;
-    fs::rename(&next, &name)
+    fs::rename(&next, &name)?;
+    stand(&name, looks)
 }
 
-fn swap_folder(within: &Path) -> io::Result<()> {
+fn swap_folder(within: &Path, looks: u32) -> io::Result<()> {
     let at = |name: &str| -> PathBuf { within.join(name) };
     fs::rename(at("way"), at("real"))?;
     fs::rename(at("decoy"), at("way"))?;
+    stand(&at("way"), looks)?;
     // The folder is as it was, whatever has become of it.
     let _ = fs::remove_dir(at("real/made"));
     let _ = fs::remove_file(at("real/new"));
     fs::write(at("real/s.txt"), "granted")?;
     fs::rename(at("way"), at("decoy"))?;
     fs::rename(at("real"), at("way"))?;
-    // It stands about as long as the link.
-    for _ in 0..3 {
-        fs::metadata(at("way"))?;
+    stand(&at("way"), looks)
+}
+
+/// Looks at it so many times, and leaves it as it is.
+fn stand(name: &Path, looks: u32) -> io::Result<()> {
+    for _ in 0..looks {
+        fs::symlink_metadata(name)?;
     }
     Ok(())
 }
