@@ -160,10 +160,11 @@ fn part_of_resource(ResourceContents { body, extra, .. }: &mut ResourceContents)
 /// A text of an answer, whose lines may end as they do in some files. One that is JSON as a whole stays so: programs
 /// read it.
 fn answered(text: &mut String) -> bool {
-    let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(visible).collect();
-    if lines.iter().all(|line| matches!(line, Cow::Borrowed(_))) {
+    let is_visible = |line| matches!(visible(line), Cow::Borrowed(_));
+    if is_visible(text) || text.split("\r\n").all(is_visible) {
         return false;
     }
+    let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(visible).collect();
     let shown = lines.join("\r\n");
     if shown == *text {
         return false;

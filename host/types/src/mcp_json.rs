@@ -447,8 +447,20 @@ pub fn insert_meta(result: &mut ToolResult, key: &str, value: &impl Serialize) {
 
 /// The same for whatever has further members.
 pub fn insert_meta_of(others: &mut Option<String>, key: &str, value: &impl Serialize) {
-    if let Ok(json) = serde_json::to_string(value) {
-        insert_meta_json(others, key, &json);
+    if others.is_some() {
+        if let Ok(json) = serde_json::to_string(value) {
+            insert_meta_json(others, key, &json);
+        }
+        return;
+    }
+    // The common case, written at once.
+    let mut members = Vec::with_capacity(256);
+    for part in [r#"{"_meta":{""#, key, r#"":"#] {
+        members.extend(part.bytes());
+    }
+    if serde_json::to_writer(&mut members, value).is_ok() {
+        members.extend(b"}}");
+        *others = String::from_utf8(members).ok();
     }
 }
 
