@@ -191,7 +191,7 @@ async fn null_for_what_can_be_left_out_is_left_out_for_hooks_and_plugin() {
             Ok(ToolResult::text(arguments))
         })
         .hook(HookPoint::BeforeToolCall, move |event| {
-            heard.lock().unwrap().push(event.context.clone());
+            heard.lock().unwrap().push(event.context.to_string());
             async { Ok(HookDecision::Continue) }
         });
     let project = Project::new("");

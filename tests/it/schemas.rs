@@ -52,12 +52,12 @@ impl Plugin for Stub {
 
     /// Arguments that ask for it become what the plugin likes.
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
-        let mut context: Value = serde_json::from_str(&event.context).unwrap();
-        if context["arguments"] != json!({ "change": true }) {
+        let mut context = event.context;
+        if context.get("arguments") != Some(&json!({ "change": true })) {
             return Ok(HookDecision::Continue);
         }
-        context["arguments"] = serde_json::from_str(&self.answer).unwrap();
-        Ok(HookDecision::Replace(context.to_string()))
+        context.set("arguments", serde_json::from_str(&self.answer).unwrap());
+        Ok(HookDecision::Replace(context))
     }
 
     async fn evaluate(

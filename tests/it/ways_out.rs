@@ -11,8 +11,8 @@ use tenon_host::services::{
 use tenon_host::types::{
     ArgumentCompletion, CallContext, Completion, CompletionReference, CompletionRequest,
     CompletionSummary, Content, ContentBlock, Error, EvalDefinition, Evaluation, Finding,
-    FormAnswer, FormRequest, HookDecision, HookEvent, HookPoint, HookRegistration, Identity, Json,
-    ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt, PromptArgument,
+    FormAnswer, FormRequest, HookContext, HookDecision, HookEvent, HookPoint, HookRegistration,
+    Identity, Json, ListedResource, Media, ModelFeatures, ModelInfo, Part, Prompt, PromptArgument,
     PromptDefinition, PromptMessage, PromptPage, PromptRole, ProviderDefinition, Reasoning,
     Registration, ResourceBody, ResourceContents, ResourceLink, ResourcePage, ResourceTemplate,
     StopReason, Suggestions, TemplatePage, TokenUsage, ToolCall, ToolCallResult, ToolDefinition,
@@ -139,7 +139,7 @@ impl Plugin for Telling {
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         match event.point.to_string().as_str() {
-            "test:context" => Ok(HookDecision::Replace(json_said())),
+            "test:context" => Ok(HookDecision::Replace(HookContext::parse(&json_said()).unwrap())),
             "test:veto" => Ok(HookDecision::Veto(said())),
             _ => Err(Failure::Answered(Error::failed(said()))),
         }

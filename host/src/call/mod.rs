@@ -7,7 +7,6 @@ mod current;
 pub(crate) mod escape;
 pub(crate) mod failure;
 mod fingerprint;
-pub(crate) mod hook_context;
 mod hook_report;
 pub(crate) mod mask;
 mod paused_time;

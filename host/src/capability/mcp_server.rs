@@ -90,7 +90,7 @@ impl mcp_server::Host for View<'_, McpServerCapability> {
 
     fn client_features(&mut self) -> wasmtime::Result<mcp_server::ClientFeature> {
         use mcp_server::ClientFeature as Feature;
-        let features = self.calls.request().features(self.calls.granted());
+        let features = self.calls.features();
         let Offers { forms, pages, sampling, roots } = features.offers();
         let offered = [
             (forms, Feature::FORMS),

@@ -4,6 +4,7 @@
 //! wasmtime says in which. So what is asked for, refused or logged belongs to that call and to no other. What a plugin
 //! does in none of these tasks, such as work that goes on after the call that began it, belongs to no call.
 
+use std::mem;
 use std::sync::Arc;
 use tenon_config::discover::PluginKind;
 use tenon_types::LogLevel;
@@ -37,11 +38,15 @@ pub(crate) struct Request {
 impl Request {
     /// Who answers: the client of the call, or that of the host.
     pub(super) fn features(&self, granted: &GrantedCapabilities) -> Arc<dyn ClientFeatures> {
-        match &self.client {
-            Some(client) => client.features(),
-            None => granted.features(),
-        }
+        features_of(self.client.as_ref(), granted)
     }
+}
+
+fn features_of(
+    client: Option<&CallerClient>,
+    granted: &GrantedCapabilities,
+) -> Arc<dyn ClientFeatures> {
+    client.map_or_else(|| granted.features(), CallerClient::features)
 }
 
 /// The calls that an instance serves, and whose instance it is.
@@ -50,12 +55,14 @@ pub(crate) struct ServedCalls {
     calls: Vec<ServedCall>,
     /// The task that turned to the host last. What is done for it at once is done on its behalf.
     asking: Option<GuestTaskId>,
+    /// Room for tasks, which is used again.
+    tasks: Vec<GuestTaskId>,
 }
 
 impl ServedCalls {
     /// None, of an instance of this plugin.
     pub(crate) fn new(context: Arc<PluginContext>) -> Self {
-        Self { context, calls: Vec::new(), asking: None }
+        Self { context, calls: Vec::new(), asking: None, tasks: Vec::new() }
     }
 
     /// The plugin's identifier.
@@ -96,18 +103,31 @@ impl ServedCalls {
         }
     }
 
+    /// The identifier of a call that the instance serves.
+    pub(crate) fn served_as(&self, id: &str) -> Option<Arc<str>> {
+        self.calls.iter().map(|call| &call.id).find(|served| ***served == *id).cloned()
+    }
+
     /// The guest serves a call in this task.
-    pub(crate) fn serve_in(&mut self, id: &str, task: GuestTaskId) {
-        if let Some(call) = self.calls.iter_mut().find(|call| *call.id == *id) {
+    pub(crate) fn serve_in(&mut self, id: &Arc<str>, task: GuestTaskId) {
+        if let Some(call) = self.calls.iter_mut().find(|call| Arc::ptr_eq(&call.id, id)) {
             call.task = Some(task);
         }
     }
 
     /// The guest turns to the host, in the first of these tasks that serves a call: the one that asks, and those that
     /// it was called by.
-    pub(crate) fn asked_in(&mut self, tasks: impl IntoIterator<Item = GuestTaskId>) {
-        let serves = |task: &GuestTaskId| self.calls.iter().any(|call| call.task == Some(*task));
-        self.asking = tasks.into_iter().find(serves);
+    pub(crate) fn asked_in(&mut self, tasks: Vec<GuestTaskId>) {
+        let serves = |task: &&GuestTaskId| self.calls.iter().any(|call| call.task == Some(**task));
+        self.asking = tasks.iter().find(serves).copied();
+        self.tasks = tasks;
+    }
+
+    /// Empty room for the tasks that [`ServedCalls::asked_in`] is told.
+    pub(crate) fn take_tasks(&mut self) -> Vec<GuestTaskId> {
+        let mut tasks = mem::take(&mut self.tasks);
+        tasks.clear();
+        tasks
     }
 
     /// The call on whose behalf the guest turned to the host last.
@@ -156,6 +176,11 @@ impl ServedCalls {
             session_id: caller.and_then(|caller| caller.session_id.clone()),
         };
         Request { requester, client, calls }
+    }
+
+    /// What answers what the guest asks: the client of the call, or that of the host.
+    pub(crate) fn features(&self) -> Arc<dyn ClientFeatures> {
+        features_of(self.client(), self.granted())
     }
 
     /// The client of the call on whose behalf the guest turned to the host. An old server does not say for which of

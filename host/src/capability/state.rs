@@ -120,7 +120,9 @@ impl HostState {
         store.limiter(|state| &mut state.meter);
         store.call_hook(|mut context, transition| match transition {
             CallHook::CallingHost => {
-                let tasks: Vec<_> = context.async_call_stack()?.collect();
+                // The same room each time: this is done at each call of the host.
+                let mut tasks = context.data_mut().calls.take_tasks();
+                tasks.extend(context.async_call_stack()?);
                 let state = context.data_mut();
                 state.calls.asked_in(tasks);
                 state.meter.calls_host()
@@ -153,8 +155,13 @@ impl HostState {
         self.meter.lend_host_calls(self.calls.count());
     }
 
+    /// The identifier of a call that the instance serves.
+    pub(crate) fn served_as(&self, id: &str) -> Option<Arc<str>> {
+        self.calls.served_as(id)
+    }
+
     /// The guest serves a call in this task.
-    pub(crate) fn serve_in(&mut self, id: &str, task: GuestTaskId) {
+    pub(crate) fn serve_in(&mut self, id: &Arc<str>, task: GuestTaskId) {
         self.calls.serve_in(id, task);
     }
 

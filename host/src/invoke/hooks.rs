@@ -3,21 +3,22 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenon_config::config::OnFailure;
 use tenon_config::secret::Redactor;
 use tenon_types::text::shorten;
-use tenon_types::{CallContext, HookDecision, HookEvent, HookMode, HookPoint, Json, ToolResult};
+use tenon_types::{
+    CallContext, HookContext, HookDecision, HookEvent, HookMode, HookPoint, Json, ToolResult,
+};
 use tracing::Span;
 
 use super::pipeline::{self, Answer, HookPoints, Request};
 use super::state::CallState;
 use super::{InvokeContext, span};
 use crate::call::escape;
-use crate::call::hook_context::HookContext;
 use crate::call::mask::{MaskSecrets, Unmasked};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
@@ -77,7 +78,7 @@ async fn chain(
     // Whether a project's handler has had a hand in the context.
     let mut is_of_project = false;
     let is_handled = !registry.handlers(point).is_empty();
-    let mut is_too_deep = is_handled && context.is_deeper_than(MAX_CONTEXT_DEPTH);
+    let mut is_too_deep = is_handled && is_too_deep_for_readers(&context);
     // A guard of the user's knows a tool by its name in the user's style, whatever a project calls it.
     let users_name = match point {
         HookPoint::BeforeToolCall | HookPoint::AfterToolCall => {
@@ -95,7 +96,7 @@ async fn chain(
             None => Cow::Borrowed(&context),
             Some(name) => {
                 let mut seen = context.clone();
-                seen.set("tool", Some(Arc::new(name.as_str().into())));
+                seen.set("tool", name.as_str().into());
                 Cow::Owned(seen)
             }
         };
@@ -127,13 +128,16 @@ async fn chain(
             Ok(decision) if audited => (decision.outcome(), None),
             Ok(Decision::Replace(replacement)) => {
                 match replacement {
-                    Replacement::Context(replaced) => context = replaced.into(),
+                    Replacement::Context(replaced) => context = replaced,
                     Replacement::Member { name, value, result: read } => {
-                        context.set(name, value.map(Arc::new));
+                        match value {
+                            Some(value) => context.share(name, value),
+                            None => drop(context.remove(name)),
+                        }
                         result = read;
                     }
                 }
-                is_too_deep = context.is_deeper_than(MAX_CONTEXT_DEPTH);
+                is_too_deep = is_too_deep_for_readers(&context);
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }
@@ -240,9 +244,8 @@ impl Request for HookRequest<'_> {
         call: CallContext,
     ) -> (u64, impl Future<Output = Unmasked<Result<Decision, Failure>>> + Send) {
         let point = self.point;
-        let json = serde_json::to_string(self.context).expect("the keys of a tree are texts");
-        let bytes_in = json.len() as u64;
-        let event = HookEvent { point: point.clone(), context: json, call };
+        let bytes_in = self.context.text_length() as u64;
+        let event = HookEvent { point: point.clone(), context: self.context.clone(), call };
         let decision = async move {
             let outcome = plugin.handle(event).await;
             outcome.map(|outcome| decide(point, outcome?))
@@ -255,15 +258,26 @@ impl Request for HookRequest<'_> {
 fn decide(point: &HookPoint, outcome: HookDecision) -> Result<Decision, Failure> {
     match outcome {
         HookDecision::Continue => Ok(Decision::Continue),
-        HookDecision::Replace(json) => match serde_json::from_str(&json) {
-            Ok(Value::Object(replaced)) => replace(point, replaced).map(Decision::Replace),
-            Ok(_) => Err(Failure::Contract("the new context is not a JSON object".into())),
-            Err(error) => Err(Failure::Contract(format!("the new context is not JSON: {error}"))),
-        },
+        HookDecision::Replace(replaced) => replace(point, replaced).map(Decision::Replace),
         HookDecision::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
         HookDecision::Veto(reason) => Ok(Decision::Veto(reason)),
+    }
+}
+
+/// Whether a member is nested deeper than readers of JSON follow.
+fn is_too_deep_for_readers(context: &HookContext) -> bool {
+    context.members().any(|(_, value)| is_deeper_than(value, MAX_CONTEXT_DEPTH))
+}
+
+/// Whether a value is nested deeper than so many levels. It is followed no deeper than that.
+fn is_deeper_than(value: &Value, most: usize) -> bool {
+    let is_deeper = |inner: &Value| most == 0 || is_deeper_than(inner, most - 1);
+    match value {
+        Value::Array(items) => items.iter().any(is_deeper) || most == 0,
+        Value::Object(members) => members.values().any(is_deeper) || most == 0,
+        _ => false,
     }
 }
 
@@ -276,14 +290,14 @@ impl MaskSecrets for Decision {
             Self::Continue => {}
             Self::Replace(_) if redactor.is_idle() => {}
             Self::Replace(Replacement::Context(context)) => {
-                let mut masked = Value::Object(std::mem::take(context));
+                let mut masked = std::mem::take(context).into_value();
                 redactor.texts(&mut masked);
                 if let Value::Object(masked) = masked {
-                    *context = masked;
+                    *context = masked.into();
                 }
             }
             Self::Replace(Replacement::Member { value, result, .. }) => {
-                value.iter_mut().for_each(|value| redactor.texts(value));
+                value.iter_mut().for_each(|value| redactor.texts(Arc::make_mut(value)));
                 result.iter_mut().for_each(|result| result.mask(redactor));
             }
             Self::Veto(reason) => {
@@ -321,7 +335,7 @@ impl Answer for Decision {
 }
 
 /// What a handler puts in place of a context, as far as the point lets it.
-fn replace(point: &HookPoint, mut replaced: Map<String, Value>) -> Result<Replacement, Failure> {
+fn replace(point: &HookPoint, mut replaced: HookContext) -> Result<Replacement, Failure> {
     let checked = point
         .check(&replaced)
         .map_err(|problem| Failure::Contract(format!("the new context: {problem}")))?;

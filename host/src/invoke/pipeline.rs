@@ -10,13 +10,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::secret::Redactor;
-use tenon_types::{CallContext, HookPoint, Json, ToolResult};
+use tenon_types::{CallContext, HookContext, HookPoint, Json, ToolResult};
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::hooks::{ChainReport, fire};
 use super::state::{Attempt, CallState};
-use crate::call::hook_context::HookContext;
 use crate::call::mask::{MaskSecrets, Masked, Unmasked, within_unmasked};
 use crate::call::{CallError, Failure, HookOutcome, TOOL_RULE, Usage, within};
 use crate::invoke::stored_results::ResultStore;
@@ -293,7 +292,7 @@ async fn before<R: Request>(
         HookOutcome::Veto { plugin, reason } => Err(CallError::Vetoed { plugin, reason }),
         HookOutcome::Stopped { plugin, failure } => Err(CallError::Failed { plugin, failure }),
         HookOutcome::Continue => {
-            let changed = context.take(name);
+            let changed = context.remove(name).unwrap_or_default();
             if !Arc::ptr_eq(&asked, &changed) {
                 drop(asked);
                 request.take_asked(state, changed).map_err(|problem| {
@@ -474,7 +473,7 @@ async fn after<R: Request>(
     if let HookOutcome::Stopped { plugin, failure } = outcome {
         return Err(CallError::Failed { plugin, failure });
     }
-    let changed = context.take(answered);
+    let changed = context.remove(answered).unwrap_or_default();
     if Arc::ptr_eq(&changed, &form) || changed == form {
         return Ok(answer);
     }

@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tenon_config::diagnostic::Diagnostic;
 use tenon_types::{
-    ArgumentCompletion, Completion, CompletionRequest, Evaluation, HookPoint, IncomingMessage,
-    ListedResource, Prompt, PromptDefinition, ResourceContents, ResourceTemplate, Suggestions,
-    ToolDefinition, ToolResult,
+    ArgumentCompletion, Completion, CompletionRequest, Evaluation, HookContext, HookPoint,
+    IncomingMessage, ListedResource, Prompt, PromptDefinition, ResourceContents, ResourceTemplate,
+    Suggestions, ToolDefinition, ToolResult,
 };
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
@@ -304,7 +304,10 @@ impl Platform {
         caller: &Caller,
     ) -> Result<HookReport, CallError> {
         let context = match context {
-            Value::Object(context) => point.check(&context).map(|_| context),
+            Value::Object(context) => {
+                let context = HookContext::from(context);
+                point.check(&context).map(|_| context)
+            }
             _ => Err("it is not a JSON object".into()),
         };
         let context = context.map_err(|problem| CallError::InvalidInput {
@@ -313,7 +316,6 @@ impl Platform {
             problems: vec![problem],
         })?;
         let invoke_context = &self.inner.invoke_context;
-        let context = context.into();
         let report =
             invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await;
         Ok(report.into())

@@ -3,12 +3,11 @@
 //! Which plugins are, the operator says. A fingerprint finds the answer, and the whole question
 //! confirms it: fingerprints are easily made to collide, and what is remembered may be a guard's.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use tenon_types::{HookPoint, ToolResult};
+use std::sync::{Arc, Mutex, PoisonError};
+use tenon_types::{HookContext, HookPoint, ToolResult};
 
-use crate::call::hook_context::HookContext;
 use crate::call::{CallFingerprint, Caller};
 use crate::observe::history::weight::{weigh, weigh_members};
 
@@ -24,11 +23,11 @@ pub(crate) enum Decision {
 #[derive(Debug, Clone)]
 pub(crate) enum Replacement {
     /// Another context.
-    Context(Map<String, Value>),
+    Context(HookContext),
     /// Another value of the one member that handlers can change at the point, or none.
     Member {
         name: &'static str,
-        value: Option<Value>,
+        value: Option<Arc<Value>>,
         /// The value as the result of a tool, where it is one.
         result: Option<Box<ToolResult>>,
     },
@@ -38,8 +37,8 @@ impl Replacement {
     /// How much of a context it puts there, in bytes or so.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Self::Context(context) => weigh_members(context.iter()),
-            Self::Member { value, .. } => value.as_ref().map_or(0, weigh),
+            Self::Context(context) => weigh_members(context.members()),
+            Self::Member { value, .. } => value.as_deref().map_or(0, weigh),
         }
     }
 }

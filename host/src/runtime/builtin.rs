@@ -230,7 +230,7 @@ impl Plugin for Builtin {
             match handler(event).await.map_err(Failure::Answered)? {
                 HookDecision::Continue => {}
                 HookDecision::Replace(replaced) => {
-                    context.clone_from(&replaced);
+                    context = replaced.clone();
                     outcome = HookDecision::Replace(replaced);
                 }
                 HookDecision::Veto(reason) => return Ok(HookDecision::Veto(reason)),

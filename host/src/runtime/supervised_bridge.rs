@@ -340,7 +340,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         let tool = tool_hooks::tool_for(&self.hooks, &event.point)?;
-        let arguments = tool_hooks::arguments(&event)?;
+        let arguments = tool_hooks::arguments(&event);
         let result = self.call_tool(tool, arguments, event.call).await?;
         tool_hooks::decision(&result)
     }

@@ -25,10 +25,8 @@ pub(super) fn tool_for<'a>(hooks: &'a [ToolHook], point: &HookPoint) -> Result<&
 }
 
 /// The arguments of a tool that handles an event.
-pub(super) fn arguments(event: &HookEvent) -> Result<Json, Failure> {
-    let context: Value = serde_json::from_str(&event.context)
-        .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
-    Ok(json!({ "point": event.point.to_string(), "context": context }).into())
+pub(super) fn arguments(event: &HookEvent) -> Json {
+    json!({ "point": event.point.to_string(), "context": event.context }).into()
 }
 
 /// A decision, as a tool writes it.
@@ -59,9 +57,7 @@ pub(super) fn decision(result: &ToolResult) -> Result<HookDecision, Failure> {
     })?;
     Ok(match decision {
         DecisionForm::Continue {} => HookDecision::Continue,
-        DecisionForm::Replace { context } => {
-            HookDecision::Replace(Value::Object(context).to_string())
-        }
+        DecisionForm::Replace { context } => HookDecision::Replace(context.into()),
         DecisionForm::Veto { reason } => HookDecision::Veto(reason),
     })
 }
@@ -69,6 +65,7 @@ pub(super) fn decision(result: &ToolResult) -> Result<HookDecision, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_types::HookContext;
 
     #[test]
     fn a_tool_decides_by_what_it_answers() {
@@ -83,7 +80,7 @@ mod tests {
             (decision, _) => panic!("{result:?}: {decision:?}"),
         };
         let text = |text: &str| ToolResult::text(text);
-        let replaced = HookDecision::Replace(r#"{"a":1}"#.into());
+        let replaced = HookDecision::Replace(HookContext::parse(r#"{"a":1}"#).unwrap());
         check(text(""), Ok(HookDecision::Continue));
         check(text(r#"{"outcome": "continue"}"#), Ok(HookDecision::Continue));
         check(text(r#"{"outcome": "replace", "context": {"a": 1}}"#), Ok(replaced.clone()));

@@ -12,7 +12,7 @@ use tenon_contexts::{
 
 use crate::mcp_json;
 use crate::name::nearest;
-use crate::{CallContext, ToolResult};
+use crate::{CallContext, HookContext, ToolResult};
 
 /// The contexts of the well-known points, as types.
 pub use tenon_contexts as context;
@@ -87,9 +87,8 @@ pub enum HookMode {
 pub struct HookEvent {
     /// The point.
     pub point: HookPoint,
-    /// A JSON object with what the point is about, as the previous handler left it. [`context`] has the members of
-    /// each point.
-    pub context: String,
+    /// What the point is about, as the previous handler left it.
+    pub context: HookContext,
     /// The call that the event belongs to.
     pub call: CallContext,
 }
@@ -99,8 +98,8 @@ pub struct HookEvent {
 pub enum HookDecision {
     /// Go on with the context unchanged.
     Continue,
-    /// Go on with this context, a JSON object, in its place.
-    Replace(String),
+    /// Go on with this context in its place.
+    Replace(HookContext),
     /// Stop what was about to happen; the reason is for people. Points that only report
     /// something which has happened do not allow it, and the host records it as this handler's
     /// error there.
@@ -131,7 +130,7 @@ impl PointInfo {
     }
 }
 
-type Check = fn(&Map<String, Value>) -> Result<ParsedHookContext, String>;
+type Check = fn(&HookContext) -> Result<ParsedHookContext, String>;
 
 /// What was read of a context when it was checked.
 #[derive(Debug, Default)]
@@ -217,7 +216,7 @@ const fn row(
 }
 
 /// Checks that the members of a context have the types that the point says. Nothing is made of them: they may be large.
-fn is<C: Context>(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+fn is<C: Context>(context: &HookContext) -> Result<ParsedHookContext, String> {
     for member in C::MEMBERS {
         if let Some(value) = context.get(member.name) {
             check_kind(member.kind, value).map_err(|error| error.to_string())?;
@@ -241,13 +240,13 @@ fn check_kind(kind: MemberKind, value: &Value) -> serde_json::Result<()> {
 }
 
 /// A call needs arguments.
-fn is_tool_call(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+fn is_tool_call(context: &HookContext) -> Result<ParsedHookContext, String> {
     let checked = is::<BeforeToolCall>(context)?;
     required(context, "arguments").map(|_| checked)
 }
 
 /// A result must be valid after all handlers have run.
-fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+fn is_tool_result(context: &HookContext) -> Result<ParsedHookContext, String> {
     is::<AfterToolCall>(context)?;
     let result = mcp_json::read_tool_result(required(context, "result")?.clone());
     let result = result.map_err(|error| format!("invalid tool result: {error}"))?;
@@ -255,17 +254,17 @@ fn is_tool_result(context: &Map<String, Value>) -> Result<ParsedHookContext, Str
 }
 
 /// A model is asked something.
-fn is_before_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+fn is_before_completion(context: &HookContext) -> Result<ParsedHookContext, String> {
     let checked = is::<BeforeCompletion>(context)?;
     required(context, "request").map(|_| checked)
 }
 
-fn is_after_completion(context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+fn is_after_completion(context: &HookContext) -> Result<ParsedHookContext, String> {
     let checked = is::<AfterCompletion>(context)?;
     required(context, "completion").map(|_| checked)
 }
 
-fn required<'a>(context: &'a Map<String, Value>, name: &str) -> Result<&'a Value, String> {
+fn required<'a>(context: &'a HookContext, name: &str) -> Result<&'a Value, String> {
     let value = context.get(name).filter(|value| !value.is_null());
     value.ok_or_else(|| format!("missing field `{name}`"))
 }
@@ -311,7 +310,7 @@ impl HookPoint {
     /// # Errors
     ///
     /// A description of the first member with a wrong type.
-    pub fn check(&self, context: &Map<String, Value>) -> Result<ParsedHookContext, String> {
+    pub fn check(&self, context: &HookContext) -> Result<ParsedHookContext, String> {
         self.info().map_or_else(|| Ok(ParsedHookContext::default()), |info| (info.check)(context))
     }
 
@@ -371,8 +370,8 @@ mod tests {
     #[test]
     fn members_have_the_types_that_contexts_say() {
         let check = |point: HookPoint, context: Value, expected: Option<&str>| {
-            let Value::Object(members) = &context else { panic!("{context}") };
-            let problem = point.check(members).err();
+            let Value::Object(members) = context.clone() else { panic!("{context}") };
+            let problem = point.check(&members.into()).err();
             assert_eq!(problem.as_deref(), expected, "{context}");
         };
         check(HookPoint::BeforePlan, json!({ "goal": "x", "other": 1 }), None);
@@ -411,7 +410,7 @@ mod tests {
         let check = |point: &str, context: Value, expected: Option<&str>| {
             let point: HookPoint = point.parse().unwrap();
             let Value::Object(context) = context else { panic!("a context is an object") };
-            let problem = point.check(&context).err();
+            let problem = point.check(&context.into()).err();
             assert_eq!(problem.as_deref(), expected, "{point}");
         };
         check("before-plan", json!({ "goal": "g", "more": 1 }), None);
@@ -454,7 +453,7 @@ mod tests {
             let Value::Object(context) = info.point.example_context() else {
                 panic!("a context is an object")
             };
-            info.point.check(&context).expect(info.name);
+            info.point.check(&context.clone().into()).expect(info.name);
             for (name, value) in context {
                 let written = match &*name {
                     "request" => completion_json::request(

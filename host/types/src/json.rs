@@ -72,7 +72,7 @@ impl Json {
     pub fn into_text(self) -> String {
         match self.text.into_inner() {
             Some(text) => text,
-            None => self.value.get().map(|value| written(value)).unwrap_or_default(),
+            None => self.value.get().map(|value| written(&**value)).unwrap_or_default(),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for ValidJsonVisitor {
 }
 
 /// A tree as JSON text. What `Display` writes is the same, piece by piece through a formatter.
-pub(crate) fn written(tree: &Value) -> String {
+pub(crate) fn written(tree: &impl Serialize) -> String {
     serde_json::to_string(tree).expect("the keys of a tree are texts")
 }
 

@@ -13,6 +13,7 @@ mod content;
 mod error;
 mod evaluation;
 pub mod hook;
+mod hook_context;
 mod json;
 mod language_model;
 mod log;
@@ -33,6 +34,7 @@ pub use content::{Content, ContentBlock, Media, ResourceBody, ResourceContents, 
 pub use error::{Error, ErrorCode};
 pub use evaluation::{Evaluation, Finding, Verdict};
 pub use hook::{HookDecision, HookEvent, HookMode, HookPoint, HookRegistration};
+pub use hook_context::HookContext;
 pub use json::{Json, NotJson};
 pub use language_model::{
     Completion, CompletionRequest, CompletionSummary, Delta, Message, ModelFeatures, ModelInfo,

@@ -169,7 +169,6 @@ cases! {
     completions::CompletionReference = CompletionReference { Prompt(value), ResourceTemplate(value) };
     evals::Verdict = Verdict { Pass, Fail, Inconclusive };
     hooks::HookMode = HookMode { Enforce, Audit };
-    hooks::HookOutcome = HookDecision { Continue, Replace(value), Veto(value) };
     log::Level = LogLevel { Trace, Debug, Info, Warn, Error };
 }
 

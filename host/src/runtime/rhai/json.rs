@@ -3,9 +3,9 @@
 use rhai::serde::to_dynamic;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use serde::ser::{Error as _, SerializeMap};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use tenon_types::{Error, Json};
+use tenon_types::{Error, HookContext, Json};
 
 use super::engine::{Decision, MAX_VALUE_DEPTH, too_deep};
 use super::time::{Moment, Span};
@@ -21,16 +21,64 @@ pub(super) fn to_text(value: &Dynamic) -> Result<String, String> {
     serde_json::to_string(&ScriptJson::whole(value)).map_err(|error| error.to_string())
 }
 
-/// JSON as a script's value.
-pub(super) fn from_text(json: &str) -> Result<Dynamic, serde_json::Error> {
-    serde_json::from_str(json)
+/// The context of a hook as a script's map.
+pub(super) fn from_context(context: &HookContext) -> Result<Dynamic, Failure> {
+    let member =
+        |(name, value): (&String, &Value)| Ok((name.as_str().into(), Dynamic::deserialize(value)?));
+    let map: Result<Map, serde_json::Error> = context.members().map(member).collect();
+    let map = map.map_err(|error| Failure::Host(format!("the context: {error}")))?;
+    Ok(map.into())
 }
 
-/// Whether two texts of JSON, each written by the host, have the same value. The order of members may differ.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
-    let value = |text| serde_json::from_str::<Value>(text).ok();
-    // What differs in the order alone is as long.
-    one == other || one.len() == other.len() && value(one) == value(other)
+/// The context that a script's map is now, where it differs from what it was. Members that are as they were are not
+/// copied.
+pub(super) fn changed_context(
+    value: &Dynamic,
+    before: &HookContext,
+) -> Result<Option<HookContext>, String> {
+    let map = value.read_lock::<Map>().ok_or("the context is not a map any more")?;
+    let mut after = None;
+    for (name, value) in map.iter() {
+        let known = before.get(name);
+        if known.is_some_and(|known| is_same(value, known)) {
+            continue;
+        }
+        let member = ScriptJson { value, depth: MAX_VALUE_DEPTH - 1 };
+        let new = serde_json::to_value(member).map_err(|error| error.to_string())?;
+        if known != Some(&new) {
+            after.get_or_insert_with(|| before.clone()).set(name, new);
+        }
+    }
+    for (name, _) in before.members().filter(|(name, _)| !map.contains_key(name.as_str())) {
+        after.get_or_insert_with(|| before.clone()).remove(name);
+    }
+    Ok(after)
+}
+
+/// Whether a script's value is of the same kind as a JSON value, and the same.
+fn is_same(value: &Dynamic, json: &Value) -> bool {
+    match json {
+        Value::Null => value.is_unit(),
+        Value::Bool(json) => value.as_bool() == Ok(*json),
+        Value::Number(json) => match value.as_int() {
+            Ok(value) => json.as_i64() == Some(value),
+            Err(_) => json.is_f64() && value.as_float().ok() == json.as_f64(),
+        },
+        Value::String(json) => {
+            value.read_lock::<ImmutableString>().is_some_and(|value| value.as_str() == json)
+        }
+        Value::Array(json) => value.read_lock::<Array>().is_some_and(|value| {
+            value.len() == json.len()
+                && value.iter().zip(json).all(|(value, json)| is_same(value, json))
+        }),
+        Value::Object(json) => value.read_lock::<Map>().is_some_and(|value| {
+            let is_same = |(name, value): (_, &Dynamic)| {
+                json.get::<str>(name).is_some_and(|json| is_same(value, json))
+            };
+            value.len() == json.len()
+                && value.iter().map(|(name, value)| (name.as_str(), value)).all(is_same)
+        }),
+    }
 }
 
 /// Arguments as what a script's function takes.
@@ -115,7 +163,7 @@ mod tests {
             let text = to_text(&value).expect(script);
             assert_eq!(text, expected, "{script}");
             assert_eq!(to_json(&value).expect(script).to_string(), expected, "{script}");
-            let read = from_text(&text).expect(script);
+            let read: Dynamic = serde_json::from_str(&text).expect(script);
             assert_eq!(to_text(&read).expect(script), expected, "{script}");
         };
         check("1", "1");
@@ -131,14 +179,50 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_members_is_no_difference() {
-        let check =
-            |one, other, expected| assert_eq!(is_same(one, other), expected, "{one} {other}");
-        check(r#"{"a":1,"b":[2]}"#, r#"{"a":1,"b":[2]}"#, true);
-        check(r#"{"a":1,"b":[2]}"#, r#"{"b":[2],"a":1}"#, true);
-        check(r#"{"a":1,"b":[2]}"#, r#"{"a":1,"b":[3]}"#, false);
-        check(r#"{"a":1}"#, r#"{"a":11}"#, false);
-        check("[1,2]", "[2,1]", false);
+    fn contexts_come_back_as_they_went() {
+        let check = |json: &str| {
+            let context = HookContext::parse(json).unwrap();
+            let map = from_context(&context).unwrap();
+            assert_eq!(changed_context(&map, &context), Ok(None), "{json}");
+            let all = changed_context(&map, &HookContext::default()).unwrap();
+            assert_eq!(all.unwrap_or_default(), context, "{json}");
+        };
+        check("{}");
+        check(r#"{"a":{"c":null,"b":[1,1.5,true,"x"]},"b":9223372036854775807}"#);
+    }
+
+    #[test]
+    fn a_context_changes_in_the_members_that_differ() {
+        let check = |script: &str, expected: Result<Option<&str>, &str>| {
+            let json = r#"{"a":[1,{"b":1.0}],"c":"x","d":null,"e":true}"#;
+            let before = HookContext::parse(json).unwrap();
+            let mut scope = rhai::Scope::new();
+            scope.push_dynamic("c", from_context(&before).unwrap());
+            let now = Engine::new().eval_with_scope::<Dynamic>(&mut scope, script).expect(script);
+            let after = changed_context(&now, &before).map(|after| after.map(|of| of.to_string()));
+            let expected = expected.map(|of| of.map(String::from)).map_err(String::from);
+            assert_eq!(after, expected, "{script}");
+        };
+        check("c", Ok(None));
+        check("c.a[0] = 1; c.c = \"\" + c.c; c", Ok(None));
+        // Another value of a script, and the same JSON.
+        check("c.c = 'x'; c", Ok(None));
+        check("c.a[0] = 1.0; c", Ok(Some(r#"{"a":[1.0,{"b":1.0}],"c":"x","d":null,"e":true}"#)));
+        check("c.a[1].b = 1; c", Ok(Some(r#"{"a":[1,{"b":1}],"c":"x","d":null,"e":true}"#)));
+        check("c.a[1].z = (); c.a", Err("the context is not a map any more"));
+        check(
+            "c.a.push(0); c.e = false; c",
+            Ok(Some(r#"{"a":[1,{"b":1.0},0],"c":"x","d":null,"e":false}"#)),
+        );
+        check(
+            "c.remove(\"d\"); c.f = 2; c",
+            Ok(Some(r#"{"a":[1,{"b":1.0}],"c":"x","e":true,"f":2}"#)),
+        );
+        check(
+            "c.d = c.c; c.c = (); c",
+            Ok(Some(r#"{"a":[1,{"b":1.0}],"c":null,"d":"x","e":true}"#)),
+        );
+        check("c.d = || 1; c", Err("a value of type Fn cannot leave a script"));
     }
 
     #[test]

@@ -409,8 +409,7 @@ impl Script {
     }
 
     fn handle(&self, event: &HookEvent) -> Result<HookDecision, Failure> {
-        let context = json::from_text(&event.context)
-            .map_err(|error| Failure::Host(format!("the context is not JSON: {error}")))?;
+        let context = json::from_context(&event.context)?;
         // A shared value, so that the function changes this very one in place.
         let mut context = context.into_shared();
         // It is shared with the host and captured by no function.
@@ -432,11 +431,9 @@ impl Script {
                 None => {}
             }
         }
-        let after = json::to_text(&context).map_err(|problem| self.broken(&problem))?;
-        Ok(match json::is_same(&after, &event.context) {
-            true => HookDecision::Continue,
-            false => HookDecision::Replace(after),
-        })
+        let after = json::changed_context(&context, &event.context);
+        let after = after.map_err(|problem| self.broken(&problem))?;
+        Ok(after.map_or(HookDecision::Continue, HookDecision::Replace))
     }
 
     /// Runs one handler. A map that it returns is the context to go on with.
@@ -677,7 +674,7 @@ impl Plugin for RhaiPlugin {
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
         let history = self.script.hook_slices.get(&event.point);
-        let history = history.filter(|_| is_short(&event.context));
+        let history = history.filter(|_| event.context.text_length() <= MAX_INPUT_BYTES);
         self.run(event.call.clone(), history, move |script| script.handle(&event)).await
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenon_config::grant::{Capability, Eligibility};
 use tenon_config::limits::LimitExceeded;
-use tenon_types::{HookMode, HookPoint, Verdict};
+use tenon_types::{HookContext, HookMode, HookPoint, Verdict};
 
 /// The name and the number of parameters of a function, as the page on scripts has it. A getter is a function,
 /// too.
@@ -97,9 +97,13 @@ pub(super) fn context() -> CallContext {
     Caller::default().context_of("1".into(), None, Limits::default().wall).1
 }
 
+fn hook_context(json: &str) -> HookContext {
+    HookContext::parse(json).expect("it is an object")
+}
+
 async fn fire(text: &str, before: Value) -> Result<HookDecision, Failure> {
-    let event =
-        HookEvent { point: HookPoint::BeforePlan, context: before.to_string(), call: context() };
+    let before = hook_context(&before.to_string());
+    let event = HookEvent { point: HookPoint::BeforePlan, context: before, call: context() };
     compile(text).expect("the script compiles").handle(event).await
 }
 
@@ -158,8 +162,11 @@ async fn functions_see_the_constants_of_the_script() {
     )
     .expect("the script compiles");
     for _ in 0..2 {
-        let event =
-            HookEvent { point: HookPoint::BeforePlan, context: "{}".into(), call: context() };
+        let event = HookEvent {
+            point: HookPoint::BeforePlan,
+            context: HookContext::default(),
+            call: context(),
+        };
         assert_eq!(script.handle(event).await.expect("it answers"), HookDecision::Continue);
     }
     let parameter = "const A = 1; fn BeforePlan(A) { if A.goal != \"go\" { veto(\"no\") } }";
@@ -171,7 +178,8 @@ async fn a_context_is_changed_in_place() {
     let outcome =
         fire("fn BeforePlan(context) { context.goal.size = 2; }", json!({"goal": {"size": 1}}))
             .await;
-    assert!(matches!(outcome, Ok(HookDecision::Replace(json)) if json == r#"{"goal":{"size":2}}"#));
+    let expected = hook_context(r#"{"goal":{"size":2}}"#);
+    assert_eq!(outcome.unwrap(), HookDecision::Replace(expected));
 }
 
 #[tokio::test]
@@ -184,8 +192,8 @@ async fn other_outcomes_are_returned() {
     check("", HookDecision::Continue).await;
     check("context.goal", HookDecision::Continue).await;
     check("veto(\"no\")", HookDecision::Veto("no".into())).await;
-    check("replace(#{ b: 2 })", HookDecision::Replace(r#"{"b":2}"#.into())).await;
-    check("#{ b: 2 }", HookDecision::Replace(r#"{"b":2}"#.into())).await;
+    check("replace(#{ b: 2 })", HookDecision::Replace(hook_context(r#"{"b":2}"#))).await;
+    check("#{ b: 2 }", HookDecision::Replace(hook_context(r#"{"b":2}"#))).await;
 }
 
 #[tokio::test]
@@ -236,7 +244,7 @@ async fn hooks_of_a_script_run_in_the_order_of_their_priorities() {
     let named = "fn BeforePlan(c) { c.goal += \" named\"; }";
     let text = [hook(-1), hook(1), named.into(), hook(2)].concat();
     let outcome = fire(&text, json!({ "goal": "" })).await.unwrap();
-    assert_eq!(outcome, HookDecision::Replace(r#"{"goal":" 2 1 named -1"}"#.into()));
+    assert_eq!(outcome, HookDecision::Replace(hook_context(r#"{"goal":" 2 1 named -1"}"#)));
 }
 
 #[tokio::test]

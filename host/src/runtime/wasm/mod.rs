@@ -301,7 +301,7 @@ impl Plugin for WasmPlugin {
         self.needs(Interface::Hooks)?;
         let call =
             async move |guest: Arc<GuestHandle>| guest.exports.handle(&guest.accessor, event).await;
-        self.run(Some(key), call).await
+        self.run(Some(key), call).await?
     }
 
     async fn models(&self) -> Result<Vec<ModelInfo>, Failure> {

@@ -24,6 +24,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Accessor, Component, Instance, InstancePre, Linker};
 
 use super::stream::AnswerWriter;
+use crate::call::Failure;
 use crate::capability::HostState;
 
 /// Why a component is no plugin.
@@ -340,12 +341,12 @@ pub(crate) trait Exports: Send + Sync {
         Err(NotExported(Interface::Tools).into())
     }
 
-    /// As [`Plugin::handle`](super::Plugin::handle).
+    /// As [`Plugin::handle`](super::Plugin::handle). A decision of a plugin may be none.
     async fn handle(
         &self,
         accessor: &Accessor<HostState>,
         event: HookEvent,
-    ) -> Answer<HookDecision> {
+    ) -> Answer<Result<HookDecision, Failure>> {
         Err(NotExported(Interface::Hooks).into())
     }
 

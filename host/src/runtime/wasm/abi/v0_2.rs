@@ -4,20 +4,21 @@ use async_trait::async_trait;
 use std::sync::{Arc, OnceLock};
 use tenon_types::{
     ArgumentCompletion, CallContext, Completion, CompletionRequest, EvalDefinition, Evaluation,
-    HookDecision, HookEvent, HookRegistration, Identity, ModelInfo, Prompt, PromptPage,
-    ProviderDefinition, ResourceContents, ResourcePage, Suggestions, TemplatePage, ToolDefinition,
-    ToolResult,
+    HookContext, HookDecision, HookEvent, HookRegistration, Identity, ModelInfo, Prompt,
+    PromptPage, ProviderDefinition, ResourceContents, ResourcePage, Suggestions, TemplatePage,
+    ToolDefinition, ToolResult,
 };
 use wasmtime::component::{
     Accessor, ComponentNamedList, Instance, InstancePre, Lift, Lower, TypedFunc,
 };
 
 use super::{Answer, ExportError, ExportedInterfaces, FindExports, Interface, NotExported};
+use crate::call::Failure;
 use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{
     cancellation, completions, evals, hooks, lifecycle, prompts, provider_stream, providers,
-    resources, subscriptions, tools,
+    resources, subscriptions, tools, types,
 };
 use crate::runtime::wasm::stream::AnswerWriter;
 
@@ -221,17 +222,21 @@ impl Exports {
 /// Calls an export that serves a call, and notes in which task of the component it does.
 async fn served<P, R>(
     accessor: &Accessor<HostState>,
-    call_id: &str,
+    context: CallContext,
     function: TypedFunc<P, R>,
-    parameters: P,
+    parameters: impl FnOnce(types::CallContext) -> P,
 ) -> wasmtime::Result<R>
 where
     P: ComponentNamedList + Lower + Send + Sync + 'static,
     R: ComponentNamedList + Lift + Send + Sync + 'static,
 {
     let call = accessor.with(|mut access| -> wasmtime::Result<_> {
+        let known = access.get().served_as(&context.call_id);
+        let parameters = parameters(context.convert());
         let call = function.start_call_concurrent(&mut access, parameters)?;
-        access.get().serve_in(call_id, call.task());
+        if let Some(id) = known {
+            access.get().serve_in(&id, call.task());
+        }
         Ok(call)
     })?;
     function.finish_call_concurrent(accessor, call).await
@@ -246,6 +251,21 @@ fn found<T>(
         Some(found) => Ok(found),
         None => find().map(|found| cell.get_or_init(|| found)),
     }
+}
+
+/// What a plugin's outcome of a hook means. Its context is JSON, or the plugin breaks the contract.
+fn decision(outcome: hooks::HookOutcome) -> Result<HookDecision, Failure> {
+    Ok(match outcome {
+        hooks::HookOutcome::Continue => HookDecision::Continue,
+        hooks::HookOutcome::Replace(json) => {
+            let context = HookContext::parse(&json).map_err(|error| {
+                let what = if error.is_data() { "is not a JSON object" } else { "is not JSON" };
+                Failure::Contract(format!("the new context {what}: {error}"))
+            })?;
+            HookDecision::Replace(context)
+        }
+        hooks::HookOutcome::Veto(reason) => HookDecision::Veto(reason),
+    })
 }
 
 #[async_trait]
@@ -298,9 +318,9 @@ impl super::Exports for Exports {
         arguments: String,
         context: CallContext,
     ) -> Answer<ToolResult> {
-        let (call_id, function) = (context.call_id.clone(), self.tools(accessor)?.func_call_tool());
+        let function = self.tools(accessor)?.func_call_tool();
         let (answer,) =
-            served(accessor, &call_id, function, (name, arguments, context.convert())).await?;
+            served(accessor, context, function, |context| (name, arguments, context)).await?;
         Ok(answer.convert())
     }
 
@@ -308,13 +328,13 @@ impl super::Exports for Exports {
         &self,
         accessor: &Accessor<HostState>,
         event: HookEvent,
-    ) -> Answer<HookDecision> {
+    ) -> Answer<Result<HookDecision, Failure>> {
         let HookEvent { point, context: event_context, call: context } = event;
+        let event_context = event_context.to_string();
         let event = hooks::HookEvent { point: point.to_string(), event_context };
-        let (call_id, function) =
-            (context.call_id.clone(), self.hooks(accessor)?.func_handle_event());
-        let (answer,) = served(accessor, &call_id, function, (event, context.convert())).await?;
-        Ok(answer.convert())
+        let function = self.hooks(accessor)?.func_handle_event();
+        let (answer,) = served(accessor, context, function, |context| (event, context)).await?;
+        Ok(answer.map(decision).map_err(Convert::convert))
     }
 
     async fn models(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ModelInfo>> {
@@ -328,10 +348,9 @@ impl super::Exports for Exports {
         request: CompletionRequest,
         context: CallContext,
     ) -> Answer<Completion> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.provider(accessor)?.func_complete());
+        let function = self.provider(accessor)?.func_complete();
         let (answer,) =
-            served(accessor, &call_id, function, (request.convert(), context.convert())).await?;
+            served(accessor, context, function, |context| (request.convert(), context)).await?;
         Ok(answer.convert())
     }
 
@@ -342,10 +361,9 @@ impl super::Exports for Exports {
         context: CallContext,
         answer: AnswerWriter,
     ) -> Answer<()> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.stream(accessor)?.func_complete_stream());
-        let parameters = (request.convert(), context.convert());
-        match served(accessor, &call_id, function, parameters).await?.0 {
+        let function = self.stream(accessor)?.func_complete_stream();
+        let parameters = |context| (request.convert(), context);
+        match served(accessor, context, function, parameters).await?.0 {
             Ok((deltas, summary)) => answer.write(accessor, deltas, summary).await.map(Ok),
             Err(error) => Ok(Err(error.convert())),
         }
@@ -359,9 +377,9 @@ impl super::Exports for Exports {
         options: String,
         context: CallContext,
     ) -> Answer<Evaluation> {
-        let (call_id, function) = (context.call_id.clone(), self.evals(accessor)?.func_evaluate());
+        let function = self.evals(accessor)?.func_evaluate();
         let (answer,) =
-            served(accessor, &call_id, function, (strategy, subject, options, context.convert()))
+            served(accessor, context, function, |context| (strategy, subject, options, context))
                 .await?;
         Ok(answer.convert())
     }
@@ -372,9 +390,8 @@ impl super::Exports for Exports {
         cursor: Option<String>,
         context: CallContext,
     ) -> Answer<ResourcePage> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.resources(accessor)?.func_list_resources());
-        let (answer,) = served(accessor, &call_id, function, (cursor, context.convert())).await?;
+        let function = self.resources(accessor)?.func_list_resources();
+        let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
     }
 
@@ -384,9 +401,8 @@ impl super::Exports for Exports {
         cursor: Option<String>,
         context: CallContext,
     ) -> Answer<TemplatePage> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.resources(accessor)?.func_list_templates());
-        let (answer,) = served(accessor, &call_id, function, (cursor, context.convert())).await?;
+        let function = self.resources(accessor)?.func_list_templates();
+        let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
     }
 
@@ -396,9 +412,8 @@ impl super::Exports for Exports {
         uri: String,
         context: CallContext,
     ) -> Answer<Vec<ResourceContents>> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.resources(accessor)?.func_read_resource());
-        let (answer,) = served(accessor, &call_id, function, (uri, context.convert())).await?;
+        let function = self.resources(accessor)?.func_read_resource();
+        let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
     }
 
@@ -408,9 +423,8 @@ impl super::Exports for Exports {
         uri: String,
         context: CallContext,
     ) -> Answer<()> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.subscriptions(accessor)?.func_subscribe());
-        let (answer,) = served(accessor, &call_id, function, (uri, context.convert())).await?;
+        let function = self.subscriptions(accessor)?.func_subscribe();
+        let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
     }
 
@@ -420,9 +434,8 @@ impl super::Exports for Exports {
         uri: String,
         context: CallContext,
     ) -> Answer<()> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.subscriptions(accessor)?.func_unsubscribe());
-        let (answer,) = served(accessor, &call_id, function, (uri, context.convert())).await?;
+        let function = self.subscriptions(accessor)?.func_unsubscribe();
+        let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
     }
 
@@ -432,9 +445,8 @@ impl super::Exports for Exports {
         cursor: Option<String>,
         context: CallContext,
     ) -> Answer<PromptPage> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.prompts(accessor)?.func_list_prompts());
-        let (answer,) = served(accessor, &call_id, function, (cursor, context.convert())).await?;
+        let function = self.prompts(accessor)?.func_list_prompts();
+        let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
     }
 
@@ -445,10 +457,9 @@ impl super::Exports for Exports {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Answer<Prompt> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.prompts(accessor)?.func_get_prompt());
+        let function = self.prompts(accessor)?.func_get_prompt();
         let (answer,) =
-            served(accessor, &call_id, function, (name, arguments, context.convert())).await?;
+            served(accessor, context, function, |context| (name, arguments, context)).await?;
         Ok(answer.convert())
     }
 
@@ -458,10 +469,9 @@ impl super::Exports for Exports {
         argument: ArgumentCompletion,
         context: CallContext,
     ) -> Answer<Suggestions> {
-        let (call_id, function) =
-            (context.call_id.clone(), self.completions(accessor)?.func_complete_argument());
+        let function = self.completions(accessor)?.func_complete_argument();
         let (answer,) =
-            served(accessor, &call_id, function, (argument.convert(), context.convert())).await?;
+            served(accessor, context, function, |context| (argument.convert(), context)).await?;
         Ok(answer.convert())
     }
 }
