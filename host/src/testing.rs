@@ -1,11 +1,15 @@
 //! Single steps, for the benchmarks and tests of the whole. It is no part of the API, and only there with the feature
 //! `testing`.
 
+use http::Method;
 use std::sync::Arc;
 use tenon_config::HostEnvironment;
 use tenon_config::admit::Admitted;
+use tenon_config::grant::UrlGrant;
 use tenon_types::{CallContext, Json};
+use url::Url;
 
+use crate::capability::network::NetworkGrants;
 use crate::load::Loader;
 use crate::observe::PluginNotifications;
 use crate::{Allocation, RegisteredPlugin, load};
@@ -50,4 +54,23 @@ pub async fn call_directly(
     context: CallContext,
 ) -> bool {
     plugin.loaded().plugin().call_tool(tool, arguments, context).await.is_ok()
+}
+
+/// What a plugin was granted of the web, by itself.
+pub struct UrlRules(NetworkGrants);
+
+impl UrlRules {
+    /// The rules for a plugin that requested these grants, all of which were approved.
+    pub fn new(grants: impl IntoIterator<Item = UrlGrant>) -> Self {
+        Self(NetworkGrants::new(vec![grants.into_iter().map(Arc::new).collect()]))
+    }
+
+    /// Whether a `GET` of this URL may be sent, as far as the URL tells.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is no URL.
+    pub fn allows_get(&self, url: &str) -> bool {
+        self.0.allow(&Method::GET, &Url::parse(url).expect("it is a URL"))
+    }
 }

@@ -33,6 +33,7 @@ cargo xtask TASK
   package makes the crates as a registry gets them, and builds each from that alone
   lint    checks format, clippy, documentation, and licences of what is depended on
   bench   measures what this host costs, beside bare wasmtime
+            curves [NAME]       how costs grow with the number of plugins, tools, calls and more
   soak    serves 64 clients for ten minutes, or as many seconds as are said, while plugins are loaded
           again, a server is killed each second, and clients vanish";
 

@@ -40,7 +40,7 @@ impl NetworkGrants {
     }
 
     /// Whether a request may be sent, as far as its URL tells.
-    pub(super) fn allow(&self, method: &Method, url: &Url) -> bool {
+    pub(crate) fn allow(&self, method: &Method, url: &Url) -> bool {
         self.0.iter().all(|grants| grants.iter().any(|grant| grant.allows(method, url)))
     }
 

@@ -1,0 +1,91 @@
+//! By the number of recorded calls: questions as `tenon history` has them.
+
+use serde_json::json;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use tempfile::TempDir;
+use tenon_host::history::{Query, Record, read};
+
+use crate::curve::{Curve, Report};
+use crate::support::{builder, call, time};
+
+const SIZES: &[usize] = &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+
+/// What comes on top with `--large`: three gigabytes of records, each of which is read for half a minute.
+const LARGE: usize = 10_000_000;
+
+/// The files of a history, the oldest first.
+const FILES: [&str; 4] = ["history.3.jsonl", "history.2.jsonl", "history.1.jsonl", "history.jsonl"];
+
+/// How many calls are shown where nothing else is said.
+const LIMIT: usize = 20;
+
+/// One of so many calls has failed.
+const FAILED: usize = 100;
+
+pub(crate) async fn all(report: &mut Report) {
+    let curve = |what, exponent, reason| Curve::new(what, "calls", exponent, reason);
+    let mut latest =
+        curve("the latest 20 calls of a history", 0.0, "they are at the end of the newest file");
+    let mut failed = curve("the latest 20 of one in 100", 0.0, "they are near the end");
+    let mut none = curve("a filter that fits no call", 1.0, "each record is looked at");
+    let like = recorded().await;
+    let is_large = std::env::args().any(|argument| argument == "--large");
+    for &size in SIZES.iter().chain(is_large.then_some(&LARGE)) {
+        let folder = TempDir::new().unwrap();
+        write(folder.path(), &like, size);
+        let ask = async |curve: &mut Curve, query: Query, expected: usize| {
+            let query = Query { limit: Some(LIMIT), ..query };
+            let asked = time(async || {
+                let found = read(folder.path(), &query).expect("the files are read");
+                assert_eq!(found.len(), expected);
+                let last = found.last();
+                assert!(
+                    last.is_none_or(|last| last.call.parse::<usize>().unwrap() + FAILED >= size)
+                );
+            });
+            curve.time(size, asked.await);
+        };
+        ask(&mut latest, Query::default(), size.min(LIMIT)).await;
+        let query = Query { failed: true, ..Query::default() };
+        ask(&mut failed, query, size.div_ceil(FAILED).min(LIMIT)).await;
+        let query = Query { tool: Some("nobody__*".into()), ..Query::default() };
+        ask(&mut none, query, 0).await;
+    }
+    for curve in [latest, failed, none] {
+        report.add(curve);
+    }
+}
+
+/// What is recorded of a call.
+async fn recorded() -> Record {
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("p.rhai");
+    fs::write(&script, "tool(#{ name: \"echo\", description: \"Echoes\" }, |a| a.text);").unwrap();
+    let configuration = format!("plugins.scripts = [{script:?}]");
+    let state = folder.path().join("state");
+    let platform = builder(&configuration).state(&state).build().await.expect("it is built");
+    let text = "The quick brown fox jumps over the lazy dog, and then it does so again";
+    call(&platform, "p__echo", json!({ "text": text }), text).await;
+    platform.shutdown().await;
+    read(&state, &Query::default()).expect("the file is read").remove(0)
+}
+
+/// Writes records that differ in their numbers, tools and outcomes, as the host does: the older ones in files of their own.
+fn write(folder: &Path, like: &Record, count: usize) {
+    let mut record = like.clone();
+    let each = count.div_ceil(FILES.len());
+    for (file, name) in FILES.into_iter().enumerate() {
+        let mut lines = BufWriter::new(File::create(folder.join(name)).unwrap());
+        for i in (file * each)..((file + 1) * each).min(count) {
+            record.at = like.at + i as u64;
+            record.call = i.to_string();
+            record.tool = format!("p{}__echo", i % 10);
+            record.outcome = if i % FAILED == 0 { "tool-error" } else { "ok" }.into();
+            serde_json::to_writer(&mut lines, &record).unwrap();
+            lines.write_all(b"\n").unwrap();
+        }
+        lines.flush().unwrap();
+    }
+}
