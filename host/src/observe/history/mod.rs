@@ -7,6 +7,7 @@
 //! write to one history: they take turns by a lock file.
 
 mod files;
+mod lines;
 mod query;
 pub(crate) mod weight;
 mod writer;

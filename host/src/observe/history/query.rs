@@ -1,16 +1,13 @@
 //! Reading a history.
 
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::Path;
 use tenon_types::text::fits;
 
 use super::Record;
 use super::files::{MAX_FILES, open, path, readable, turn};
+use super::lines::LinesFromEnd;
 use crate::call::CallKind;
-
-/// The longest line that is read, in bytes; none of ours is longer.
-const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Which calls of a history are wanted. What is not said is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,15 +46,15 @@ impl Query {
     }
 }
 
-/// Reads a history, the oldest call first. Lines that are no records are skipped; there may be one
-/// where a process has crashed. A history that is not there is empty. It blocks.
+/// Reads a history, the oldest call first. With a limit, no more is read than holds the latest calls that are wanted.
+/// Lines that are no records are skipped; there may be one where a process has crashed. A history that is not there is
+/// empty. It blocks.
 ///
 /// # Errors
 ///
 /// Where a file cannot be read.
 pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
     let limit = query.limit.unwrap_or(usize::MAX);
-    let mut found = VecDeque::new();
     if !folder.exists() {
         return Ok(Vec::new());
     }
@@ -69,7 +66,7 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
             Err(error) if is_only_read(error.kind()) => None,
             turn => Some(turn?),
         };
-        for age in (0..MAX_FILES).rev() {
+        for age in 0..MAX_FILES {
             match open(readable(), &path(folder, age)) {
                 Ok(file) => files.push(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -77,23 +74,21 @@ pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
             }
         }
     }
+    // The latest first, so that no more is read than is wanted.
+    let mut found = Vec::new();
     for file in files {
-        let mut lines = BufReader::new(file);
-        let mut line = Vec::new();
-        while lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
-            let record = serde_json::from_slice::<Record>(&line);
-            line.clear();
-            let Ok(record) = record else { continue };
-            if !query.wants(&record) {
-                continue;
-            }
-            found.push_back(record);
-            if found.len() > limit {
-                found.pop_front();
+        let mut lines = LinesFromEnd::new(file)?;
+        while found.len() < limit
+            && let Some(line) = lines.next()?
+        {
+            let Ok(record) = serde_json::from_slice::<Record>(&line) else { continue };
+            if query.wants(&record) {
+                found.push(record);
             }
         }
     }
-    Ok(found.into())
+    found.reverse();
+    Ok(found)
 }
 
 /// Whether a file could not be written to because of what may be done there.
