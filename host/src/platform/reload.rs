@@ -125,8 +125,9 @@ impl Plugins {
         let mut settings = settings.with_entries(entries);
         settings.secrets = self.factory.loader.known_secrets();
         let registry = Registry::new(registered.collect(), settings);
+        let counts = registry.counts();
         let there = self.slots.iter().map(|slot| {
-            let tools = registry.count(&slot.id);
+            let tools = counts.get(&*slot.id).copied().unwrap_or_default();
             let mut report = PluginReport { tools, ..slot.report.clone() };
             if let Some(registered) = &slot.registered {
                 report.description = Some(registered.identity().description.clone());

@@ -64,6 +64,8 @@ pub(crate) enum ServedBy {
 #[derive(Default)]
 pub struct Registry {
     plugins: Vec<Arc<RegisteredPlugin>>,
+    /// Where each plugin is in [`Self::plugins`], by its id.
+    places: HashMap<Arc<str>, usize>,
     tools: BTreeMap<ToolName, ToolEntry>,
     /// Tools that are there once for all plugins.
     shared: BTreeMap<ToolName, SharedOperationTool>,
@@ -296,6 +298,10 @@ impl Registry {
                 registry.memories.insert(id.clone(), HookCache::default());
             }
         }
+        // The first of an id stays.
+        let places = plugins.iter().enumerate().rev();
+        registry.places =
+            places.map(|(place, plugin)| (plugin.loaded.id().clone(), place)).collect();
         registry.plugins = plugins;
         registry
     }
@@ -566,12 +572,13 @@ impl Registry {
         })
     }
 
-    /// How many tools of its own a plugin has here.
-    pub(crate) fn count(&self, id: &str) -> usize {
-        let own = |entry: &&ToolEntry| {
-            **entry.plugin.loaded.id() == *id && entry.tool.served == ServedBy::ByPlugin
-        };
-        self.tools.values().filter(own).count()
+    /// How many tools of its own each plugin has here, by its id. One that has none is left out.
+    pub(crate) fn counts(&self) -> HashMap<&str, usize> {
+        let mut counts = HashMap::new();
+        for entry in self.tools.values().filter(|entry| entry.tool.served == ServedBy::ByPlugin) {
+            *counts.entry(&**entry.plugin.loaded.id()).or_default() += 1;
+        }
+        counts
     }
 
     /// The plugins, in load order.
@@ -586,7 +593,7 @@ impl Registry {
 
     /// A plugin by its id.
     pub fn plugin(&self, id: &str) -> Option<&Arc<RegisteredPlugin>> {
-        self.plugins.iter().find(|plugin| &**plugin.loaded.id() == id)
+        self.places.get(id).map(|place| &self.plugins[*place])
     }
 
     /// All tools that are offered, by name; last those that the host has once for all plugins.
