@@ -34,6 +34,10 @@ cargo xtask TASK
   lint    checks format, clippy, documentation, and licences of what is depended on
   bench   measures what this host costs, beside bare wasmtime
             curves [NAME]       how costs grow with the number of plugins, tools, calls and more
+            authoring           what authors wait for
+  counts  counts instructions and allocations of what is done most often, and fails where they are others
+          than tests/benches/counts.json says
+            --update            writes them there
   soak    serves 64 clients for ten minutes, or as many seconds as are said, while plugins are loaded
           again, a server is killed each second, and clients vanish";
 
@@ -48,6 +52,7 @@ fn main() -> Result<()> {
         Some("mutants") => mutants::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),
+        Some("counts") => bench::counts(arguments.collect()),
         Some("soak") => soak::run_task(arguments.collect()),
         _ => bail!("{USAGE}"),
     }

@@ -10,7 +10,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::{Row, arguments, built, guests, measure, memory, versus};
+use crate::memory::memory;
+use crate::table::Table;
+use crate::{Row, arguments, built, guests, measure, versus};
 
 /// The server that is written with rmcp.
 const RMCP: &str = env!("CARGO_BIN_EXE_demo-server");
@@ -323,10 +325,10 @@ pub(crate) async fn print_memory() {
         );
         std::fs::write(folder.path().join(script), script_text).unwrap();
     }
-    println!("\n{:<52} {:>11} {:>11}", "memory of an idle server", "resident", "written");
-    let print = |what: &str, [resident, written]: [u64; 2]| {
-        let [resident, written] = [resident, written].map(|kib| kib as f64 / 1024.0);
-        println!("{what:<52} {resident:>7.1} MiB {written:>7.1} MiB");
+    let mut table = Table::new("Memory of an idle server", ["server", "resident", "written"]);
+    let mut add = |what: &str, figures: [u64; 2]| {
+        let [resident, written] = figures.map(|kib| format!("{:.1} MiB", kib as f64 / 1024.0));
+        table.row([what.into(), resident, written]);
     };
     for (what, components, scripts) in [
         ("`tenon serve`, 500 tools of 20 plugins", &components[..], &scripts[..]),
@@ -338,12 +340,13 @@ pub(crate) async fn print_memory() {
         let Some((_, tools)) = idle(serve(&folder, &[])).await else { return };
         assert!(scripts.is_empty() || tools == IDLE_TOOLS, "there are {tools} tools");
         if let Some((memory, _)) = median_idle(|| serve(&folder, &[])).await {
-            print(what, memory);
+            add(what, memory);
         }
     }
     if let Some((memory, tools)) = median_idle(|| Some(Command::new(RMCP))).await {
-        print(&format!("a server written with rmcp, {tools} tools"), memory);
+        add(&format!("a server written with rmcp, {tools} tools"), memory);
     }
+    table.print();
 }
 
 /// The memory of a server that is idle, in KiB: what is resident, and what of it was written to. And how many tools it

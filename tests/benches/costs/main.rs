@@ -5,7 +5,6 @@
 
 #![allow(clippy::print_stdout)]
 
-use futures::future::join_all;
 use rmcp::ServiceExt;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::TokioChildProcess;
@@ -15,7 +14,6 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tenon_config::admit::{Rules, admit};
@@ -32,7 +30,13 @@ use wasmtime::{
 };
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
+mod memory;
 mod served;
+#[path = "../table.rs"]
+mod table;
+mod throughput;
+
+use table::Table;
 
 mod guests {
     #![allow(dead_code)]
@@ -76,16 +80,25 @@ impl Row {
 }
 
 fn print(rows: &[Row]) {
-    println!("{:<52} {:>11} {:>11}  {:>6}  beside", "work", "tenon", "bare", "ratio");
-    let shown = |time: Option<Duration>| {
-        time.map(|time| format!("{:.2} µs", time.as_secs_f64() * 1e6)).unwrap_or_default()
-    };
+    let columns = ["work", "tenon", "bare", "ratio", "beside"];
+    let mut table = Table::new("Time of one", columns);
     for Row { what, ours, bare } in rows {
         let ratio =
             ours.zip(*bare).map(|(ours, (_, bare))| ours.as_secs_f64() / bare.as_secs_f64());
         let ratio = ratio.map(|ratio| format!("{ratio:.2}×")).unwrap_or_default();
         let (beside, bare) = bare.map(|(beside, time)| (beside, Some(time))).unwrap_or_default();
-        println!("{what:<52} {:>11} {:>11}  {ratio:>6}  {beside}", shown(*ours), shown(bare));
+        table.row([what.clone(), shown(*ours), shown(bare), ratio, beside.into()]);
+    }
+    table.print();
+}
+
+/// A time in the unit that suits it.
+fn shown(time: Option<Duration>) -> String {
+    let Some(micros) = time.map(|time| time.as_secs_f64() * 1e6) else { return String::new() };
+    match micros {
+        ..1e3 => format!("{micros:.2} µs"),
+        1e3..1e6 => format!("{:.2} ms", micros / 1e3),
+        _ => format!("{:.2} s", micros / 1e6),
     }
 }
 
@@ -141,8 +154,8 @@ fn main() {
     // One thread: waking another core costs more than most of what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("the runtime starts");
-    if let Ok(measure) = std::env::var(MEASURE) {
-        return runtime.block_on(memory_of(&measure));
+    if let Ok(measure) = std::env::var(memory::MEASURE) {
+        return runtime.block_on(memory::measure(&measure));
     }
     assert_eq!(arguments().to_string().len(), PAYLOAD);
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
@@ -152,16 +165,17 @@ fn main() {
         runtime.block_on(served::print_memory());
     }
     if wanted("throughput") {
-        print_throughput("64 in flight, on all cores", runtime.block_on(throughput()));
+        let rows = runtime.block_on(throughput::in_flight());
+        throughput::print("Calls a second, 64 in flight, on all cores", rows);
     }
     drop(runtime);
     if wanted("burst") {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let rows = runtime.expect("the runtime starts").block_on(burst());
-        print_throughput("20,000 at once, on a thread for each core", rows);
+        let rows = runtime.expect("the runtime starts").block_on(throughput::at_once());
+        throughput::print("Calls a second, 20,000 at once, a thread for each core", rows);
     }
     if wanted("memory") {
-        print_memory();
+        memory::print();
     }
 }
 
@@ -750,210 +764,4 @@ async fn many(rows: &mut Vec<Row>) {
     }
     let what = "500 plugins, 50 of them faulty, from cache".to_string();
     rows.push(Row { what, ours: Some(median(times)), bare: None });
-}
-
-/// Amounts of memory of a process, in KiB, where the system tells.
-fn memory<const N: usize>(process: &str, names: [&str; N]) -> Option<[u64; N]> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
-    let of = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    };
-    let found: Option<Vec<u64>> = names.into_iter().map(of).collect();
-    found?.try_into().ok()
-}
-
-/// The memory of this process that is its own, in KiB: what was written to, and what is mapped from files that nobody
-/// else maps, such as cached code.
-fn private_memory() -> Option<[u64; 2]> {
-    memory("self", ["Private_Dirty:", "Private_Clean:"])
-}
-
-/// How many plugins [`memory_of`] looks at.
-const IDLE: usize = 100;
-
-/// Names what a process of its own is to measure: the mode of the instances, and the folder.
-const MEASURE: &str = "TENON_BENCH_MEMORY";
-
-/// Prints what idle plugins take: loaded and registered components whose calls have fresh
-/// instances, and shared instances that have served a call. Each is measured in a process of its
-/// own, in which nothing was freed that could be used again.
-fn print_memory() {
-    let folder = TempDir::new().unwrap();
-    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    for i in 0..IDLE {
-        let own = [&wasm[..], &[0, 4, 1, b'm', (i >> 8) as u8, i as u8]].concat();
-        std::fs::write(folder.path().join(format!("p{i}.wasm")), own).unwrap();
-    }
-    println!("\n{:<52} {:>11} {:>11}", "memory of an idle WASM plugin", "written", "mapped");
-    let bench = std::env::current_exe().expect("a program has a path");
-    for (mode, what) in [
-        // The first compiles, and is not shown.
-        ("fresh", ""),
-        ("fresh", "fresh instances, registered"),
-        ("shared", "shared instance, after a call"),
-    ] {
-        let measure = format!("{mode} {}", folder.path().display());
-        let measured = std::process::Command::new(&bench).env(MEASURE, measure).output();
-        let measured = measured.expect("it starts").stdout;
-        if !what.is_empty() {
-            println!("{what:<52} {}", String::from_utf8_lossy(&measured).trim_end());
-        }
-    }
-}
-
-/// Measures what [`print_memory`] prints.
-async fn memory_of(measure: &str) {
-    let (mode, folder) = measure.split_once(' ').expect("it is a mode and a folder");
-    let folder = Path::new(folder);
-    let host_environment =
-        HostEnvironment { cache: Some(folder.join("cache")), ..HostEnvironment::default() };
-    let build = async |plugins: std::ops::Range<usize>| {
-        let entries: String = plugins
-            .clone()
-            .map(|i| {
-                let path = folder.join(format!("p{i}.wasm"));
-                format!("{{ path = {path:?}, instance = {mode:?} }}, ")
-            })
-            .collect();
-        let config = Config::parse(&format!("plugins.wasm = [{entries}]"), "/tenon.toml").unwrap();
-        let builder = Platform::builder().host_environment(host_environment.clone()).config(config);
-        let platform = builder.build().await.expect("the platform is built");
-        for i in plugins {
-            ours(&platform, &format!("p{i}__slug")).await;
-        }
-        platform
-    };
-    // What a host needs whatever plugins it has.
-    let _host = build(0..1).await;
-    let before = private_memory();
-    let _plugins = build(1..IDLE).await;
-    let (Some(before), Some(after)) = (before, private_memory()) else { return };
-    let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / (IDLE - 1) as f64;
-    let (written, mapped) = (each(before[0], after[0]), each(before[1], after[1]));
-    println!("{written:>7.1} KiB {mapped:>7.1} KiB");
-}
-
-// --- Throughput ------------------------------------------------------------
-
-/// Calls a second with 64 in flight, ours and the bare library's.
-struct Throughput {
-    what: &'static str,
-    ours: f64,
-    bare: (&'static str, f64),
-}
-
-fn print_throughput(title: &str, rows: Vec<Throughput>) {
-    println!("\n{title:<52} {:>11} {:>11}  {:>6}  beside", "tenon", "bare", "ratio");
-    for Throughput { what, ours, bare: (beside, bare) } in rows {
-        println!("{what:<52} {ours:>9.0}/s {bare:>9.0}/s  {:>5.2}×  {beside}", ours / bare);
-    }
-}
-
-/// How many calls are in flight at a time.
-const IN_FLIGHT: u32 = 64;
-
-/// How many calls follow each other in one of their places, in a round.
-const IN_ROW: u32 = 50;
-
-/// Keeps calls in flight for a round: where one has its answer, the next one begins.
-async fn round(call: impl AsyncFn()) {
-    let in_row = async || {
-        for _ in 0..IN_ROW {
-            call().await;
-        }
-    };
-    join_all((0..IN_FLIGHT).map(|_| in_row())).await;
-}
-
-async fn throughput() -> Vec<Throughput> {
-    // Which of a server's threads share a core with the client is luck, and stays as it is for long:
-    // it makes a tenth of difference either way.
-    const PAIRS: usize = 21;
-    let per_second = |round: Duration| f64::from(IN_FLIGHT * IN_ROW) / round.as_secs_f64();
-    let mut rows = Vec::new();
-    for (what, server) in SERVERS {
-        let mut times = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
-        for _ in 0..PAIRS {
-            let platform = bridge(server).await;
-            let client = rmcp_client(server).await;
-            let ours = async || round(async || echo(&platform).await).await;
-            let bare = async || round(async || rmcp_echo(&client).await).await;
-            let (bridged, rmcp) = versus(5, 1, ours, bare).await;
-            client.cancel().await.expect("the client ends");
-            platform.shutdown().await;
-            times.0.push(bridged);
-            times.1.push(rmcp);
-        }
-        let (bridged, rmcp) = (median(times.0), median(times.1));
-        let (ours, bare) = (per_second(bridged), ("rmcp client", per_second(rmcp)));
-        rows.push(Throughput { what, ours, bare });
-    }
-
-    let config = format!(
-        "plugins.wasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
-        guests::TEXT_TOOLS
-    );
-    let platform = platform(&config, Allocation::OnDemand).await;
-    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let bare = Bare::new(false, &wasm);
-    let (mut store, tools) = bare.instance().await;
-    let shared = async || round(async || ours(&platform, "w__slug").await).await;
-    let bare = async || {
-        let calls = store.run_concurrent(async |accessor| {
-            round(async || {
-                let arguments = arguments().to_string();
-                let call = tools.call_call_tool(accessor, "slug".into(), arguments, context());
-                let answer = call.await.expect("no trap");
-                drop(black_box(answer.expect("an answer")));
-            })
-            .await;
-        });
-        calls.await.expect("the loop runs");
-    };
-    let (shared, beside) = versus(10, 2, shared, bare).await;
-    platform.shutdown().await;
-    let bare = ("call_concurrent", per_second(beside));
-    rows.push(Throughput { what: "calls of one shared instance", ours: per_second(shared), bare });
-    rows
-}
-
-/// How many calls begin at once in [`burst`].
-const BURST: u32 = 20_000;
-
-/// Calls of fresh instances that all begin at once, of a host that is built as the README has it.
-async fn burst() -> Vec<Throughput> {
-    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let bare = Arc::new(Bare::new(true, &wasm));
-    let per_second = |burst: Duration| f64::from(BURST) / burst.as_secs_f64();
-    let mut rows = Vec::new();
-    for (what, allocation) in [
-        ("fresh instances, as a host is built by default", Allocation::default()),
-        ("fresh instances, on demand", Allocation::OnDemand),
-    ] {
-        let config = format!("plugins.wasm = [{{ path = {:?}, id = \"w\" }}]", guests::TEXT_TOOLS);
-        let platform = platform(&config, allocation).await;
-        let ours = async || {
-            let calls = (0..BURST).map(|_| {
-                let platform = platform.clone();
-                tokio::spawn(async move { ours(&platform, "w__slug").await })
-            });
-            join_all(calls).await.into_iter().for_each(|call| call.expect("no panic"));
-        };
-        let beside = async || {
-            let calls = (0..BURST).map(|_| {
-                let bare = bare.clone();
-                tokio::spawn(async move {
-                    let (mut store, tools) = bare.instance().await;
-                    bare_call(&mut store, &tools).await;
-                })
-            });
-            join_all(calls).await.into_iter().for_each(|call| call.expect("no panic"));
-        };
-        let (ours, beside) = versus(5, 1, ours, beside).await;
-        platform.shutdown().await;
-        let bare = ("the same, bare, with a pool", per_second(beside));
-        rows.push(Throughput { what, ours: per_second(ours), bare });
-    }
-    rows
 }
