@@ -35,6 +35,8 @@ cargo xtask TASK
   bench   measures what this host costs, beside bare wasmtime
             curves [NAME]       how costs grow with the number of plugins, tools, calls and more
             authoring           what authors wait for
+            size                where the bytes of the command are
+            report              all but `authoring`, into docs/performance.md
   counts  counts instructions and allocations of what is done most often, and fails where they are others
           than tests/benches/counts.json says
             --update            writes them there
@@ -52,7 +54,7 @@ fn main() -> Result<()> {
         Some("mutants") => mutants::run_task(arguments.collect()),
         Some("lint") => test::lint(),
         Some("bench") => bench::run(arguments.collect()),
-        Some("counts") => bench::counts(arguments.collect()),
+        Some("counts") => bench::check_counts(arguments.collect()),
         Some("soak") => soak::run_task(arguments.collect()),
         _ => bail!("{USAGE}"),
     }

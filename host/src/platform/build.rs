@@ -382,7 +382,7 @@ impl Builder {
             secrets,
             most,
             reserved: builtins.iter().map(|(id, _)| id.clone()).collect(),
-            places: Semaphore::new(available_parallelism().map_or(2, Into::into)),
+            places: Semaphore::new(2 * available_parallelism().map_or(2, usize::from)),
         });
 
         let config = combine::speaking_for(&sources.configs, Origin::Bundled);

@@ -1,0 +1,123 @@
+//! `cargo xtask bench report`: runs the benchmarks, and writes `docs/performance.md` of what they print.
+
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write as _;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use super::Benchmark;
+use crate::{cargo, root};
+
+/// A part of the page.
+struct Section {
+    title: &'static str,
+    /// What is measured, and how.
+    about: &'static str,
+    benchmark: Benchmark,
+}
+
+/// The page, from its top to its end.
+const SECTIONS: [Section; 5] = [
+    Section {
+        title: "Beside the bare libraries",
+        about: "The same work is done with Tenon and with the library alone, on the same bytes. The sides take turns, and \
+                each figure is the median of many rounds. Tenon's side is a whole call: hooks, checks of arguments \
+                and result against their schemas, limits, masking of secrets and usage. The figures of `tenon serve` \
+                are those of a process of its own beside a server that is written with `rmcp` and has the same tool. \
+                Loading a plugin (discover, admit, compile, link) is compared with compiling its component alone, and a \
+                whole `tenon call` with `tenon --version`.",
+        benchmark: Benchmark::Costs,
+    },
+    Section {
+        title: "Beside other systems",
+        about: "Each side does the same with the same 119 bytes of JSON, in turns in one run, as its users write it. \
+                A ratio above 1 is slower than Tenon or takes more, one below 1 is faster or takes less.",
+        benchmark: Benchmark::Peers,
+    },
+    Section {
+        title: "How costs grow",
+        about: "What is done once at growing sizes. An exponent of 1 is a cost that doubles where the size does, and 0 one \
+                that does not depend on it. The exponent is that of the larger half of the sizes, beside the one that \
+                is expected.",
+        benchmark: Benchmark::Curves,
+    },
+    Section {
+        title: "Instructions and allocations",
+        about: "What one thread does on the paths that are taken most often, in the build that tests use, which is not \
+                optimized: what counts is how it changes. `cargo xtask counts` compares it with what is written down, and CI \
+                fails where it differs by 3 %.",
+        benchmark: Benchmark::Counts,
+    },
+    Section {
+        title: "The size of the command",
+        about: "What is loaded of the release build.",
+        benchmark: Benchmark::Size,
+    },
+];
+
+/// Runs all benchmarks of the page, and writes it.
+pub(super) fn run() -> Result<()> {
+    let mut page = String::from(
+        "# Performance\n\nThis page is what `cargo xtask bench report` has printed, and nothing else. \
+         Compare the ratios: the times are those of one machine, and differ from run to run.\n",
+    );
+    writeln!(page, "\n| measured with | |\n|---|---|")?;
+    for (what, value) in circumstances()? {
+        writeln!(page, "| {what} | {value} |")?;
+    }
+    for Section { title, about, benchmark } in SECTIONS {
+        let printed = captured(&benchmark)?;
+        let command = benchmark.command();
+        write!(page, "\n## {title}\n\n{about} `{command}` prints it.\n\n{}\n", printed.trim())?;
+    }
+    let path = root().join("docs/performance.md");
+    fs::write(&path, page).with_context(|| path.display().to_string())?;
+    println!("{} is written.", path.display());
+    Ok(())
+}
+
+/// What a benchmark prints for a page.
+fn captured(benchmark: &Benchmark) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench"].into_iter().chain(benchmark.arguments())).arg("--markdown");
+    let output = command.stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The machine, the versions and the commit.
+fn circumstances() -> Result<Vec<(&'static str, String)>> {
+    let said = |command: &mut Command| -> Result<String> {
+        let output = command.current_dir(root()).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let changes =
+        said(Command::new("git").args(["status", "--porcelain", "--untracked-files=no"]))?;
+    let mut commit = said(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]))?;
+    if !changes.is_empty() {
+        commit.push_str(", changed");
+    }
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown", |(_, model)| model);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lock = said(
+        cargo(".", &["tree", "--locked", "--package", "tenon-tests", "--depth=1", "--prefix=none"])
+            .stderr(Stdio::null()),
+    )?;
+    let version = |name: &str| {
+        let line = lock.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" v"));
+        line.and_then(|rest| rest.split_whitespace().next()).unwrap_or("unknown").to_string()
+    };
+    Ok(vec![
+        ("date", said(Command::new("date").arg("+%Y-%m-%d"))?),
+        ("commit", commit),
+        ("processors", format!("{cores} × {model}")),
+        ("system", said(Command::new("uname").args(["-s", "-r", "-m"]))?),
+        ("compiler", said(Command::new("rustc").arg("--version"))?),
+        ("wasmtime", version("wasmtime")),
+        ("rmcp", version("rmcp")),
+        ("Rhai", version("rhai")),
+    ])
+}
