@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tenon_config::json_file::{JsonStore, StoreError};
 use tenon_host::HostEnvironment;
@@ -130,8 +130,11 @@ pub(crate) struct ServerTokens {
     own: HttpToken,
     file: TokenFile,
     /// What was read last, and of what; nothing where it could not be read.
-    read: Mutex<Option<(FileVersion, Vec<NamedToken>)>>,
+    read: Mutex<Option<Arc<ReadTokens>>>,
 }
+
+/// What a file had, and which version of it.
+type ReadTokens = (FileVersion, Vec<NamedToken>);
 
 impl ServerTokens {
     pub(crate) fn new(own: HttpToken, file: TokenFile) -> Self {
@@ -144,7 +147,9 @@ impl TokenStore for ServerTokens {
         if *token == self.own {
             return Some(TokenGrant::default());
         }
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        // The lock is held for as long as it takes to copy a pointer: every request comes here.
+        let last = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = last().clone();
         let version = FileVersion::of(self.file.0.path());
         // Two changes may leave the same time, so what has just changed is read again.
         let is_settled = |version: &FileVersion| {
@@ -152,17 +157,18 @@ impl TokenStore for ServerTokens {
         };
         let is_read = version
             .filter(is_settled)
-            .is_some_and(|version| read.as_ref().is_some_and(|(known, _)| *known == version));
+            .is_some_and(|version| read.as_ref().is_some_and(|read| read.0 == version));
         if !is_read {
-            *read = match self.file.read() {
-                Ok(tokens) => version.map(|version| (version, tokens)),
+            read = match self.file.read() {
+                Ok(tokens) => version.map(|version| Arc::new((version, tokens))),
                 Err(error) => {
                     tracing::warn!("no named token is good: {error}");
                     None
                 }
             };
+            last().clone_from(&read);
         }
-        let (_, tokens) = read.as_ref()?;
+        let (_, tokens) = &*read?;
         let now = SystemTime::now();
         let named = tokens.iter().find(|named| {
             HttpToken::from_sha256(&named.sha256).is_some_and(|known| known == *token)

@@ -9,6 +9,7 @@ mod pages;
 mod profile;
 mod tools;
 
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,10 @@ const MAX_LISTING_TIME: Duration = Duration::from_secs(10);
 /// What clients are offered of a platform.
 pub(crate) struct Offer {
     platform: Platform,
-    tools: Mutex<Vec<Arc<ToolList>>>,
+    /// The lists of tools, which each call looks into.
+    tools: ArcSwap<Vec<Arc<ToolList>>>,
+    /// Locked while such a list is made, so that each is made once.
+    making: Mutex<()>,
     /// What was listed last, by which requests find their plugins.
     listed: Mutex<HashMap<ListKey, Arc<Listed>>>,
 }
@@ -52,21 +56,33 @@ const MAX_TOOL_LISTS: usize = 64;
 
 impl Offer {
     pub(crate) fn new(platform: Platform) -> Self {
-        Self { platform, tools: Mutex::default(), listed: Mutex::default() }
+        Self {
+            platform,
+            tools: ArcSwap::default(),
+            making: Mutex::default(),
+            listed: Mutex::default(),
+        }
     }
 
     /// The tools of a profile, as clients of an era see them.
     pub(crate) fn tools(&self, profile: &Arc<Profile>, era: Era) -> Arc<ToolList> {
         let registry = self.platform.registry();
-        let mut lists = lock(&self.tools);
-        if let Some(list) = lists.iter().find(|list| list.is_of(&registry, profile, era)) {
-            return list.clone();
+        let known = || {
+            let lists = self.tools.load();
+            lists.iter().find(|list| list.is_of(&registry, profile, era)).cloned()
+        };
+        if let Some(list) = known() {
+            return list;
         }
-        let list = Arc::new(ToolList::new(&registry, profile, era));
-        lists.retain(|known| known.is_current(&registry));
-        lists.truncate(MAX_TOOL_LISTS - 1);
-        lists.push(list.clone());
-        list
+        let _making = lock(&self.making);
+        known().unwrap_or_else(|| {
+            let list = Arc::new(ToolList::new(&registry, profile, era));
+            let lists = self.tools.load();
+            let current = lists.iter().filter(|list| list.is_current(&registry));
+            let current = current.take(MAX_TOOL_LISTS - 1).chain([&list]).cloned().collect();
+            self.tools.store(Arc::new(current));
+            list
+        })
     }
 
     /// A page of a list, as JSON.

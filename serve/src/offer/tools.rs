@@ -61,7 +61,7 @@ impl ToolList {
     }
 
     pub(super) fn is_current(&self, registry: &Arc<Registry>) -> bool {
-        Weak::ptr_eq(&self.registry, &Arc::downgrade(registry))
+        Weak::as_ptr(&self.registry) == Arc::as_ptr(registry)
     }
 
     /// The tools, as JSON.

@@ -64,7 +64,9 @@ impl Threads {
     }
 
     fn begin(self: &Arc<Self>, mut work: Work) -> Result<(), Failure> {
-        while let Some(thread) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        // Waking a thread takes longer than looking for one, so the list is not kept locked for it.
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(thread) = idle() {
             match thread.send(work) {
                 Ok(()) => return Ok(()),
                 Err(mpsc::SendError(returned)) => work = returned,
