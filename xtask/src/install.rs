@@ -57,19 +57,22 @@ struct Crate {
     features: Option<&'static str>,
 }
 
+/// The folder with the lock files of MCP servers and of the official SDKs.
+const REAL: &str = "tests/real";
+
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
 /// components of other languages.
-const GROUPS: [ProgramGroup; 8] = [
+static GROUPS: [ProgramGroup; 8] = [
     ProgramGroup {
         tests: "the tests with real MCP servers from npm",
-        source: "tests/real",
+        source: REAL,
         folder: Some("real-servers"),
         variable: "TENON_REAL_SERVERS_NPM",
         installer: Installer::Npm("ci"),
     },
     ProgramGroup {
         tests: "the tests with real MCP servers from PyPI",
-        source: "tests/real",
+        source: REAL,
         folder: Some("real-servers"),
         variable: "TENON_REAL_SERVERS_PIP",
         installer: Installer::Pip(&[
@@ -139,14 +142,23 @@ pub(crate) const JAVASCRIPT_SDK: &str = "TENON_JAVASCRIPT_SDK";
 /// Installs what tests need that cannot be part of this. Gives where it is, or why it is not there, by the
 /// variable that tells tests.
 pub(crate) fn for_tests() -> Vec<(&'static str, Result<PathBuf>)> {
-    let variables = GROUPS.iter().map(|group| group.variable);
-    variables.zip(at_once(installs_for_tests())).collect()
+    install(GROUPS.iter().collect())
+}
+
+/// The same of the official SDKs of MCP alone, which come with the real servers.
+pub(crate) fn mcp_sdks() -> Vec<(&'static str, Result<PathBuf>)> {
+    install(GROUPS.iter().filter(|group| group.source == REAL).collect())
+}
+
+fn install(groups: Vec<&'static ProgramGroup>) -> Vec<(&'static str, Result<PathBuf>)> {
+    let variables = groups.iter().map(|group| group.variable);
+    variables.zip(at_once(installs(&groups))).collect()
 }
 
 type Install = Box<dyn FnOnce() -> Result<PathBuf> + Send>;
 
-fn installs_for_tests() -> Vec<Install> {
-    GROUPS.iter().map(|group| Box::new(|| group.install()) as Install).collect()
+fn installs(groups: &[&'static ProgramGroup]) -> Vec<Install> {
+    groups.iter().map(|&group| Box::new(|| group.install()) as Install).collect()
 }
 
 /// Installs several things at once: most of the time they are downloaded.
@@ -163,7 +175,7 @@ fn at_once(installs: Vec<Install>) -> Vec<Result<PathBuf>> {
 ///
 /// Where something cannot be installed.
 pub(crate) fn everything() -> Result<()> {
-    let mut installs = installs_for_tests();
+    let mut installs = installs(&GROUPS.iter().collect::<Vec<_>>());
     installs.push(Box::new(|| checkers().context("cargo-deny and cargo-fuzz")));
     installs.push(Box::new(|| mutants().context("cargo-mutants")));
     let installed = at_once(installs);

@@ -35,6 +35,7 @@ cargo xtask TASK
   bench   measures what this host costs, beside bare wasmtime
             curves [NAME]       how costs grow with the number of plugins, tools, calls and more
             authoring           what authors wait for
+            peers               beside Extism, and MCP servers and clients with other SDKs
             size                where the bytes of the command are
             report              all but `authoring`, into docs/performance.md
   counts  counts instructions and allocations of what is done most often, and fails where they are others

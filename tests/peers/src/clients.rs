@@ -53,7 +53,7 @@ pub(crate) async fn print(sdks: &[Sdk]) {
             }
             for sdk in sdks {
                 let client = There::start(sdk, &server);
-                sides.add(&sdk.name, Calls { client, in_flight });
+                sides.add(sdk.name(), Calls { client, in_flight });
             }
             measured.push(sides.measure(ROUNDS, ROUND).await);
         }

@@ -23,10 +23,11 @@ pub(crate) fn built(name: &str) -> PathBuf {
 
 /// An official SDK in another language, as it is installed.
 pub(crate) struct Sdk {
-    /// The package, and its version.
-    pub(crate) name: String,
-    /// What runs it, and its version.
-    pub(crate) interpreter: String,
+    pub(crate) package: &'static str,
+    pub(crate) version: String,
+    /// What runs it.
+    pub(crate) interpreter: &'static str,
+    pub(crate) interpreter_version: String,
     /// Whether one can write a server with it.
     pub(crate) has_server: bool,
     /// The ending of the scripts that use it.
@@ -38,6 +39,11 @@ pub(crate) struct Sdk {
 }
 
 impl Sdk {
+    /// What tables call it.
+    pub(crate) fn name(&self) -> String {
+        format!("{}, {} {}", self.interpreter, self.package, self.version)
+    }
+
     /// The command that runs the script of the server.
     pub(crate) fn server(&self) -> Command {
         self.script("servers", &self.for_server)
@@ -82,14 +88,16 @@ pub(crate) fn sdks() -> Vec<Sdk> {
     sdks
 }
 
-fn node(folder: &Path, package: &str, has_server: bool) -> Sdk {
+fn node(folder: &Path, package: &'static str, has_server: bool) -> Sdk {
     let program = newer_node(folder);
     let manifest = std::fs::read(folder.join("node_modules").join(package).join("package.json"));
     let manifest = serde_json::from_slice(&manifest.expect("the package is installed"));
     let manifest: serde_json::Value = manifest.expect("it is JSON");
     Sdk {
-        name: format!("{package} {}", manifest["version"].as_str().expect("it has a version")),
-        interpreter: format!("Node.js {}", output(Command::new(&program).arg("--version"))),
+        package,
+        version: manifest["version"].as_str().expect("it has a version").to_string(),
+        interpreter: "Node.js",
+        interpreter_version: output(Command::new(&program).arg("--version")),
         has_server,
         ending: "cjs",
         program,
@@ -101,9 +109,12 @@ fn node(folder: &Path, package: &str, has_server: bool) -> Sdk {
 fn python(environment: &Path) -> Sdk {
     let program = environment.join("bin/python");
     let version = "import importlib.metadata; print(importlib.metadata.version('mcp'))";
+    let interpreter_version = "import platform; print(platform.python_version())";
     Sdk {
-        name: format!("mcp {}", output(Command::new(&program).args(["-c", version]))),
-        interpreter: output(Command::new(&program).arg("--version")),
+        package: "mcp",
+        version: output(Command::new(&program).args(["-c", version])),
+        interpreter: "Python",
+        interpreter_version: output(Command::new(&program).args(["-c", interpreter_version])),
         has_server: true,
         ending: "py",
         program,

@@ -61,7 +61,7 @@ pub(crate) async fn print(sdks: &[Sdk]) {
     servers.push(Server { name: "rmcp".into(), tool: "echo", command: Box::new(rmcp) });
     for sdk in sdks.iter().filter(|sdk| sdk.has_server) {
         let command = Box::new(move || sdk.server());
-        servers.push(Server { name: sdk.name.clone(), tool: "echo", command });
+        servers.push(Server { name: sdk.name(), tool: "echo", command });
     }
     print_calls(&servers).await;
     print_starts(&servers).await;

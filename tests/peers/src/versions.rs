@@ -17,16 +17,15 @@ pub(crate) fn print(sdks: &[Sdk]) {
     let (own, repository) = (LockFile::new(OWN), LockFile::new(REPOSITORY));
     let mut table = Table::new("What is compared", ["peer", "version"]);
     let mut row = |peer: &str, version: String| table.row([peer.to_string(), version]);
-    row("Tenon", output(Command::new(built("tenon")).arg("--version")));
+    row("Tenon", output(Command::new(built("tenon")).arg("--version")).replace("tenon ", ""));
     row("wasmtime of Tenon, and alone", own.used_by("tenon-host", "wasmtime"));
     row("Extism", own.used_by("tenon-peers", "extism"));
     row("wasmtime of Extism", own.used_by("extism", "wasmtime"));
     row("the kit of Extism's plugin", own.used_by("echo-extism", "extism-pdk"));
     row("rmcp, as a client", own.used_by("tenon-peers", "rmcp"));
     row("rmcp, as a server", repository.used_by("tenon-tests", "rmcp"));
-    for Sdk { name, interpreter, .. } in sdks {
-        let (package, version) = name.rsplit_once(' ').expect("it has a version");
-        row(package, format!("{version} on {interpreter}"));
+    for Sdk { package, version, interpreter, interpreter_version, .. } in sdks {
+        row(package, format!("{version} on {interpreter} {interpreter_version}"));
     }
     table.print();
 }

@@ -97,3 +97,22 @@ fn counted(arguments: &[String]) -> Result<()> {
     let mut command = cargo(".", &["test", "--workspace", "--bench", "counts", "--"]);
     crate::run(command.args(arguments))
 }
+
+/// Measures Tenon beside other systems of plugins and other SDKs of MCP. What is not there is left out, which a line
+/// says.
+fn peers(arguments: &[String]) -> Result<()> {
+    let mut command = cargo("tests/peers", &["run", "--release", "--locked", NEWER_RUST, "--"]);
+    for (variable, folder) in install::mcp_sdks() {
+        match folder {
+            Ok(folder) => command.env(variable, folder),
+            Err(error) => {
+                eprintln!("without {variable}: {error:#}");
+                command.env_remove(variable)
+            }
+        };
+    }
+    crate::run(command.args(arguments))
+}
+
+/// The wasmtime of Extism asks for a newer Rust than this repository has, and compiles with this one all the same.
+const NEWER_RUST: &str = "--ignore-rust-version";

@@ -93,10 +93,10 @@ async fn print_fresh() {
 /// From nothing in memory to the first answer: with what each keeps of a compilation, and without.
 async fn print_starts() {
     let folder = TempDir::new().expect("there is room for a folder");
-    let (cache, entries) = (folder.path().join("tenon"), tenon::entries(folder.path()));
+    let (cache, entry) = (folder.path().join("tenon"), tenon::entry());
     let tenon = async |cache: Option<&Path>| {
         let began = Instant::now();
-        let host = tenon::platform(&entries, cache).await;
+        let host = tenon::platform(&entry, cache).await;
         tenon::echo(&host, tenon::FRESH).await;
         let taken = began.elapsed();
         host.shutdown().await;

@@ -12,17 +12,21 @@ pub(super) const SHARED: &str = "shared__echo";
 pub(super) const FRESH: &str = "fresh__echo";
 pub(super) const SCRIPT: &str = "script__echo";
 
-/// The configuration of the plugins. The script is written to a folder.
+/// The configuration of all of these. The script is written to a folder.
 pub(super) fn entries(folder: &Path) -> String {
     let script = folder.join("script.rhai");
     std::fs::write(&script, include_str!("../../echo.rhai")).expect("the folder is there");
-    let entry =
-        |mode: &str| format!("{{ path = {COMPONENT:?}, id = {mode:?}, instance = {mode:?} }}");
-    format!(
-        "plugins.wasm = [{}, {}]\nplugins.scripts = [{script:?}]",
-        entry("shared"),
-        entry("fresh")
-    )
+    let components = format!("{}, {}", component("shared"), component("fresh"));
+    format!("plugins.wasm = [{components}]\nplugins.scripts = [{script:?}]")
+}
+
+/// The configuration of the one that has an instance for each call.
+pub(super) fn entry() -> String {
+    format!("plugins.wasm = [{}]", component("fresh"))
+}
+
+fn component(mode: &str) -> String {
+    format!("{{ path = {COMPONENT:?}, id = {mode:?}, instance = {mode:?} }}")
 }
 
 /// A platform with these plugins, which keeps what it compiles in a folder if there is one.
