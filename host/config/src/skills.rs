@@ -504,6 +504,8 @@ mod tests {
             (Some("MIT"), Some("git"))
         );
         assert_eq!(review.description, "Reviews code.");
+        assert_eq!(skills.get("review").unwrap().description, "Reviews code.");
+        assert!(skills.get("count").is_none());
         assert_eq!(review.files().collect::<Vec<_>>(), ["SKILL.md", "scripts/count.sh"]);
         let read = |path: &str| skills.read(review, path).unwrap();
         assert_eq!(read("SKILL.md").as_deref(), Some(GOOD.as_bytes()));

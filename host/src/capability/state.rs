@@ -500,6 +500,18 @@ mod tests {
         assert!(table.push(0).is_ok());
     }
 
+    #[test]
+    fn a_call_is_known_by_its_id_while_the_instance_serves_it() {
+        let mut store = store(Limits::default());
+        let state = store.data_mut();
+        let id: Arc<str> = "a".into();
+        state.begin(id.clone(), None);
+        assert!(state.served_as("a").is_some_and(|served| Arc::ptr_eq(&served, &id)));
+        assert_eq!(state.served_as("b"), None);
+        state.end(&id);
+        assert_eq!(state.served_as("a"), None);
+    }
+
     #[tokio::test]
     async fn a_guest_keeps_so_many_handles_of_its_own() {
         let resource = "(type $resource (resource (rep i32)))";

@@ -451,6 +451,39 @@ mod tests {
     }
 
     #[test]
+    fn a_confined_program_may_not_change_what_its_grants_name_for_reading() {
+        let check = |texts: &[&str], expected: &[&str]| {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(rules(texts, &[]).unchangeable(), expected, "{texts:?}");
+        };
+        check(&["readwrite:**", "read:.env"], &["/no/such/.env"]);
+        check(&["readwrite:**", "readwrite:.env"], &[]);
+        // The glob lets it be written, as any other file.
+        check(&["readwrite:**", "read:a"], &[]);
+        // Nothing that it lies in may be changed: the grants alone keep it.
+        check(&["readwrite:d/**", "read:.env"], &[]);
+        check(&["read:**", "read:.env"], &[]);
+    }
+
+    #[test]
+    fn a_confined_program_endangers_what_lies_below_a_folder_that_it_may_change() {
+        let check = |grant: &str, other: &str, expected: Option<&str>| {
+            let rules = rules(&[grant], &[]);
+            let found = rules.endangered([Path::new(other)].into_iter());
+            let expected = expected.map(|folder| (PathBuf::from(folder), PathBuf::from(other)));
+            assert_eq!(found, expected, "{grant} and {other}");
+        };
+        check("readwrite:d/**", "/no/such/d/servers", Some("/no/such/d"));
+        check("readwrite:d/**", "/no/such/servers", None);
+        check("read:d/**", "/no/such/d/servers", None);
+        let own = vec!["/no/such/state".to_string()];
+        let all = PathGrant::parse("write:/no/**", &PathContext::in_folder(Path::new("/no")));
+        let rules = FileRules::new(vec![vec![all.unwrap()]], own, Protection::default());
+        let expected = ("/no".into(), "/no/such/state".into());
+        assert_eq!(rules.endangered(std::iter::empty()), Some(expected));
+    }
+
+    #[test]
     fn a_folder_stays_where_it_is_if_what_decides_something_is_in_it() {
         let check = |texts: &[&str], name: &str, is_free: bool| {
             let rules = rules(texts, &["/no/such/d/servers"]);

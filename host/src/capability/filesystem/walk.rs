@@ -577,6 +577,7 @@ mod tests {
             let grants = Grants::new(set.clone(), set);
             let rules = FileRules::of(&grants, own, &host_environment, &BTreeSet::new());
             let files = FileGrants::new(rules);
+            assert_eq!(files.rules().as_requested("read:/no/such/data/x/z"), "read:${data}/z");
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
             assert_eq!(roots, expected, "{texts:?}");
         };

@@ -132,6 +132,20 @@ async fn what_no_handler_can_read_is_stopped_where_there_is_one() {
     assert!(matches!(report.outcome, HookOutcome::Continue), "{report:?}");
 }
 
+#[test]
+fn a_value_is_as_deep_as_what_it_has_within_lists_and_objects() {
+    let check = |value: Value, depth: usize| {
+        assert!(!is_deeper_than(&value, depth), "{value} has {depth} levels at most");
+        assert!(depth == 0 || is_deeper_than(&value, depth - 1), "{value} has {depth} levels");
+    };
+    check(json!(1), 0);
+    check(json!([]), 1);
+    check(json!({}), 1);
+    check(json!({ "a": 1 }), 1);
+    check(json!([1, [2]]), 2);
+    check(json!({ "a": 1, "b": { "c": [] } }), 3);
+}
+
 #[tokio::test]
 async fn a_guard_of_the_users_that_fails_is_not_skipped_where_a_project_has_changed_the_context() {
     let (changes, sees) = (at_custom("context.a = 2;"), at_custom("context.a"));
