@@ -1,11 +1,13 @@
 //! What authors wait for, in each language: how long a build takes, how large the smallest plugin is, how long its first
 //! call takes and those after it, how long it takes from a saved file to the answer of a call under `tenon dev`, and how
-//! long ten cases of `tenon test` take. With the argument `harness` also how long a first test with `tenon-harness` compiles.
+//! long ten cases of `tenon test` take; and how long a first test with `tenon-harness` compiles.
 //!
 //! `cargo xtask bench authoring` says where the packages for Python and JavaScript are. Without them these languages are
 //! left out.
 
 #![allow(clippy::print_stdout)]
+
+mod table;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -14,6 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use table::Table;
 use tempfile::TempDir;
 use tenon_tests::{installed, link_javascript_sdk};
 
@@ -159,7 +162,8 @@ impl Drop for Dev {
     }
 }
 
-fn measure(language: &Language) -> Option<String> {
+/// The cells of a language's row; nothing where its package is not installed.
+fn measure(language: &Language) -> Option<[String; COLUMNS.len()]> {
     let root = TempDir::new().expect("there is room for a folder");
     let mut project = Project { root, variables: Vec::new() };
     project.run(&["new", "greeter", "--lang", language.name], project.root.path());
@@ -200,9 +204,8 @@ fn measure(language: &Language) -> Option<String> {
     let first_save = saves.remove(0);
     saves.sort();
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
-    Some(format!(
-        "{:<12}{:>10}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}",
-        language.name,
+    Some([
+        language.name.into(),
         seconds(build),
         format!("{:.1} kB", size as f64 / 1000.0),
         seconds(first),
@@ -210,7 +213,7 @@ fn measure(language: &Language) -> Option<String> {
         seconds(first_save),
         seconds(saves[SAVES / 2]),
         seconds(tests),
-    ))
+    ])
 }
 
 /// Compiles a first test with `tenon-harness`, in a folder of its own.
@@ -235,28 +238,30 @@ fn measure_harness() -> Duration {
     began.elapsed()
 }
 
+const COLUMNS: [&str; 8] = [
+    "language",
+    "first build",
+    "size",
+    "first call",
+    "later calls",
+    "first save to answer",
+    "later saves to answer",
+    "ten cases of `tenon test`",
+];
+
 fn main() {
-    println!(
-        "{:<12}{:>10}{:>14}{:>14}{:>14}{:>14}{:>14}{:>14}",
-        "language",
-        "build",
-        "size",
-        "first call",
-        "later call",
-        "first save",
-        "save to call",
-        "ten cases"
-    );
+    let mut table = Table::new("Languages", COLUMNS);
+    let mut missing = Vec::new();
     for language in &LANGUAGES {
         match measure(language) {
-            Some(row) => println!("{row}"),
-            None => println!("{:<12}its package is not installed", language.name),
+            Some(row) => table.row(row),
+            None => missing.push(language.name),
         }
     }
-    if std::env::args().any(|argument| argument == "harness") {
-        println!(
-            "a first test with tenon-harness compiles in {:.0} s",
-            measure_harness().as_secs_f64()
-        );
+    table.print();
+    for name in missing {
+        println!("{name}: its package is not installed");
     }
+    let time = measure_harness().as_secs_f64();
+    println!("A first test with `tenon-harness` compiles in {time:.0} s.");
 }

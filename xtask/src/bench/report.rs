@@ -1,8 +1,10 @@
-//! `cargo xtask bench report`: runs the benchmarks, and writes `docs/performance.md` of what they print.
+//! `cargo xtask bench report`: runs the benchmarks, and writes `docs/performance.md` of what they print. Where it is
+//! interrupted, the next run on the same commit goes on with the benchmark that it was at.
 
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Benchmark;
@@ -17,7 +19,7 @@ struct Section {
 }
 
 /// The page, from its top to its end.
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 6] = [
     Section {
         title: "Beside the bare libraries",
         about: "The same work is done with Tenon and with the library alone, on the same bytes. The sides take turns, and \
@@ -33,6 +35,13 @@ const SECTIONS: [Section; 5] = [
         about: "Each side does the same with the same 119 bytes of JSON, in turns in one run, as its users write it. \
                 A ratio above 1 is slower than Tenon or takes more, one below 1 is faster or takes less.",
         benchmark: Benchmark::Peers,
+    },
+    Section {
+        title: "What authors wait for",
+        about: "The greeting that `tenon new` makes in each language. A call is a whole `tenon call`. The first one compiles \
+                the component, which is kept. The first save under `tenon dev` builds all dependencies of a plugin in \
+                Rust in the other profile.",
+        benchmark: Benchmark::Authoring,
     },
     Section {
         title: "How costs grow",
@@ -62,11 +71,13 @@ pub(super) fn run() -> Result<()> {
          Compare the ratios: the times are those of one machine, and differ from run to run.\n",
     );
     writeln!(page, "\n| measured with | |\n|---|---|")?;
-    for (what, value) in circumstances()? {
+    let commit = commit()?;
+    for (what, value) in circumstances(&commit)? {
         writeln!(page, "| {what} | {value} |")?;
     }
+    let kept = root().join("target/bench-report").join(&commit);
     for Section { title, about, benchmark } in SECTIONS {
-        let printed = captured(&benchmark)?;
+        let printed = printed(benchmark, &kept)?;
         let command = benchmark.command();
         write!(page, "\n## {title}\n\n{about} `{command}` prints it.\n\n{}\n", printed.trim())?;
     }
@@ -76,8 +87,22 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
+/// What a benchmark prints for a page, or has printed on the same commit.
+fn printed(benchmark: Benchmark, kept: &Path) -> Result<String> {
+    let file = kept.join(benchmark.arguments().unwrap_or("costs")).with_extension("md");
+    let is_of_commit = !kept.ends_with(CHANGED);
+    if let Some(printed) = fs::read_to_string(&file).ok().filter(|_| is_of_commit) {
+        eprintln!("`{}` was run on this commit: {}", benchmark.command(), file.display());
+        return Ok(printed);
+    }
+    let printed = captured(benchmark)?;
+    fs::create_dir_all(kept)?;
+    fs::write(&file, &printed).with_context(|| file.display().to_string())?;
+    Ok(printed)
+}
+
 /// What a benchmark prints for a page.
-fn captured(benchmark: &Benchmark) -> Result<String> {
+fn captured(benchmark: Benchmark) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench"].into_iter().chain(benchmark.arguments())).arg("--markdown");
     let output = command.stderr(Stdio::inherit()).output()?;
@@ -85,18 +110,29 @@ fn captured(benchmark: &Benchmark) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The machine, the versions and the commit.
-fn circumstances() -> Result<Vec<(&'static str, String)>> {
-    let said = |command: &mut Command| -> Result<String> {
-        let output = command.current_dir(root()).output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-    };
-    let changes =
-        said(Command::new("git").args(["status", "--porcelain", "--untracked-files=no"]))?;
-    let mut commit = said(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]))?;
-    if !changes.is_empty() {
-        commit.push_str(", changed");
+/// In place of a commit, where files differ from all.
+const CHANGED: &str = "changed";
+
+/// What is measured is what these name.
+const MEASURED: [&str; 3] = ["--", ".", ":!*.md"];
+
+/// The commit that is measured: the last one that changed more than pages.
+fn commit() -> Result<String> {
+    let git = |arguments: &[&str]| said(Command::new("git").args(arguments).args(MEASURED));
+    match &*git(&["status", "--porcelain", "--untracked-files=no"])? {
+        "" => git(&["log", "-1", "--abbrev=12", "--format=%h"]),
+        _ => Ok(CHANGED.into()),
     }
+}
+
+/// What a command says.
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.current_dir(root()).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// The machine, the versions and the commit.
+fn circumstances(commit: &str) -> Result<Vec<(&'static str, String)>> {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
         processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -112,7 +148,7 @@ fn circumstances() -> Result<Vec<(&'static str, String)>> {
     };
     Ok(vec![
         ("date", said(Command::new("date").arg("+%Y-%m-%d"))?),
-        ("commit", commit),
+        ("commit", commit.to_string()),
         ("processors", format!("{cores} × {model}")),
         ("system", said(Command::new("uname").args(["-s", "-r", "-m"]))?),
         ("compiler", said(Command::new("rustc").arg("--version"))?),
