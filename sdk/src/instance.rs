@@ -3,7 +3,7 @@
 //! It is of use to plugins whose manifest asks for one shared instance (`instance = "shared"` under
 //! `[runtime]`): calls overlap there, and all of them see it. Without that each call has an instance
 //! of its own, and finds the default; with `instance = "session"`, the calls of each session share
-//! one. A shared instance ends too - after a trap, a reload, or a deadline that passed - and what it
+//! one, and with `"stateless"`, all calls share a few. A shared instance ends too - after a trap, a reload, or a deadline that passed - and what it
 //! kept ends with it: what must not be lost belongs into [`state`](mod@crate::state).
 
 use std::any::Any;

@@ -1,20 +1,40 @@
-//! Shared instances: many calls in flight in one, and what happens to them when one goes wrong.
+//! Shared and stateless instances: many calls in flight in one, and what happens to them when one goes wrong.
 
 use serde_json::json;
+use std::thread::available_parallelism;
 use std::time::Duration;
 use tenon_host::services::GrantAll;
 use tenon_host::types::ToolResult;
-use tenon_host::{CallError, Event, Failure};
+use tenon_host::{CallError, Event, Failure, Platform};
+use tokio::task::JoinHandle;
 
 use crate::guests;
 use crate::support::{Project, Running, call, call_within, platform, text};
 
 async fn shared() -> Running {
-    platform(&format!(
-        "plugins.wasm = [{{ path = {:?}, instance = \"shared\" }}]",
-        guests::MISBEHAVE
-    ))
-    .await
+    misbehave("shared").await
+}
+
+/// A platform with `misbehave` on such instances.
+async fn misbehave(instance: &str) -> Running {
+    let wasm = guests::MISBEHAVE;
+    platform(&format!("plugins.wasm = [{{ path = {wasm:?}, instance = {instance:?} }}]")).await
+}
+
+/// Has a call begin that does not end.
+async fn hang(platform: &Platform) -> JoinHandle<Result<ToolResult, CallError>> {
+    let mut events = platform.events();
+    let waiting = tokio::spawn({
+        let platform = platform.clone();
+        async move { call(&platform, "misbehave__hang", json!({})).await }
+    });
+    // The guest says when it has begun.
+    loop {
+        let event = events.next().await.expect("the platform is there");
+        if matches!(event, Event::Progress { .. }) {
+            return waiting;
+        }
+    }
 }
 
 #[tokio::test]
@@ -79,18 +99,7 @@ async fn a_call_that_does_not_end_costs_the_instance_its_place_and_others_nothin
 #[tokio::test]
 async fn a_trap_ends_the_calls_of_its_instance_at_once_and_is_not_laid_at_their_door() {
     let platform = shared().await;
-    let mut events = platform.events();
-    let waiting = tokio::spawn({
-        let platform = platform.clone();
-        async move { call(&platform, "misbehave__hang", json!({})).await }
-    });
-    // The guest says when it has begun.
-    loop {
-        let event = events.next().await.expect("the platform is there");
-        if matches!(event, Event::Progress { .. }) {
-            break;
-        }
-    }
+    let waiting = hang(&platform).await;
     let last_words = json!({ "text": "goodbye" });
     let trapped = call(&platform, "misbehave__panic", last_words.clone()).await;
     for outcome in [waiting.await.unwrap(), trapped] {
@@ -109,15 +118,17 @@ fn is_lost(outcome: &Result<ToolResult, CallError>) -> bool {
     matches!(outcome, Err(CallError::Failed { failure: Failure::Lost(_), .. }))
 }
 
-/// A shared keeper that may call the tools of misbehave.
-async fn keeper() -> Running {
+/// A keeper on such instances, which may call the tools of misbehave.
+async fn keeper(instance: &str) -> Running {
     let project = Project::new(&format!(
         "plugins = {{ folders = [\"own\"], wasm = [{:?}] }}",
         guests::MISBEHAVE
     ));
-    let manifest = "plugin.id = \"keeper\"\n\
-         runtime = { kind = \"wasm\", path = \"keeper.wasm\", instance = \"shared\" }\n\
-         [capabilities]\ntools = [\"misbehave__*\"]";
+    let manifest = format!(
+        "plugin.id = \"keeper\"\n\
+         runtime = {{ kind = \"wasm\", path = \"keeper.wasm\", instance = {instance:?} }}\n\
+         [capabilities]\ntools = [\"misbehave__*\"]"
+    );
     project.write("own/keeper/plugin.toml", manifest);
     project.write("own/keeper/keeper.wasm", std::fs::read(guests::KEEPER).unwrap());
     let platform = project.builder().approver(GrantAll).build().await;
@@ -126,7 +137,7 @@ async fn keeper() -> Running {
 
 #[tokio::test]
 async fn a_tool_of_the_sdk_that_waits_is_dropped_when_it_is_cancelled_and_the_instance_goes_on() {
-    let platform = keeper().await;
+    let platform = keeper("shared").await;
     assert_eq!(text(&platform, "keeper__count", json!({})).await, "1 calls, 0 dropped");
     let timeout = Duration::from_millis(100);
     let asks = json!({ "name": "misbehave__hang", "arguments": {} });
@@ -139,4 +150,31 @@ async fn a_tool_of_the_sdk_that_waits_is_dropped_when_it_is_cancelled_and_the_in
     // Longer than an instance that does not let go would be kept.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(text(&platform, "keeper__count", json!({})).await, "3 calls, 2 dropped");
+}
+
+#[tokio::test]
+async fn calls_that_follow_each_other_have_the_same_stateless_instance() {
+    let platform = keeper("stateless").await;
+    for calls in 1..=3 {
+        let counted = text(&platform, "keeper__count", json!({})).await;
+        assert_eq!(counted, format!("{calls} calls, 0 dropped"));
+    }
+}
+
+#[tokio::test]
+async fn calls_of_stateless_instances_are_spread_and_a_trap_ends_those_of_its_own() {
+    let platform = misbehave("stateless").await;
+    let are_several = available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    let waiting = hang(&platform).await;
+    let trapped = call(&platform, "misbehave__panic", json!({ "text": "goodbye" })).await;
+    // It was the only call of its instance.
+    let trapped = trapped.unwrap_err().to_string();
+    assert_eq!(trapped.contains("I was told to: goodbye"), are_several, "{trapped}");
+    // Where the instance that trapped was, there is another one.
+    assert_eq!(text(&platform, "misbehave__echo", json!({ "text": "x" })).await, "x");
+    platform.clone().shutdown().await;
+    let ended = waiting.await.unwrap();
+    assert!(is_lost(&ended), "{ended:?}");
+    let expected = if are_several { "it was unloaded" } else { "it trapped" };
+    assert!(ended.unwrap_err().to_string().contains(expected));
 }

@@ -687,7 +687,7 @@ mod tests {
         );
         check(
             "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",
-            "tenon.toml:1: unknown variant `often`, expected one of `fresh`, `shared`, `session`",
+            "tenon.toml:1: unknown variant `often`, expected one of `fresh`, `shared`, `stateless`, `session`",
         );
         check(
             "plugins.scripts = [3]",

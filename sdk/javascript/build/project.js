@@ -29,7 +29,7 @@ export function read(folder) {
     },
     capabilities: manifest.capabilities ?? {},
     // Calls of a fresh instance are never cancelled: the host discards it.
-    isShared: ["shared", "session"].includes(manifest.runtime?.instance),
+    isShared: ["shared", "stateless", "session"].includes(manifest.runtime?.instance),
   };
 }
 

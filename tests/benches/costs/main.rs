@@ -169,11 +169,17 @@ fn main() {
         throughput::print("Calls a second, 64 in flight, on all cores", rows);
     }
     drop(runtime);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("the runtime starts");
+    if wanted("throughput") {
+        let rows = runtime.block_on(throughput::in_flight_of_tasks());
+        throughput::print("Calls a second, 64 tasks that call, a thread for each core", rows);
+    }
     if wanted("burst") {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let rows = runtime.expect("the runtime starts").block_on(throughput::at_once());
+        let rows = runtime.block_on(throughput::at_once());
         throughput::print("Calls a second, 20,000 at once, a thread for each core", rows);
     }
+    drop(runtime);
     if wanted("memory") {
         memory::print();
     }

@@ -4,12 +4,14 @@ use futures::future::join_all;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_host::Allocation;
+use tenon_host::{Allocation, Platform};
+use tenon_tests::bare;
+use wasmtime::Store;
 
 use crate::table::Table;
 use crate::{
-    Bare, SERVERS, arguments, bare_call, bridge, context, echo, guests, median, ours, platform,
-    rmcp_client, rmcp_echo, versus,
+    Bare, SERVERS, State, arguments, bare_call, bridge, context, echo, guests, median, ours,
+    platform, rmcp_client, rmcp_echo, versus,
 };
 
 /// Calls a second with 64 in flight, ours and the bare library's.
@@ -40,6 +42,9 @@ const IN_FLIGHT: u32 = 64;
 /// How many calls follow each other in one of their places, in a round.
 const IN_ROW: u32 = 50;
 
+/// How many calls a round is.
+const ROUND: u32 = IN_FLIGHT * IN_ROW;
+
 /// Keeps calls in flight for a round: where one has its answer, the next one begins.
 async fn round(call: impl AsyncFn()) {
     let in_row = async || {
@@ -54,7 +59,6 @@ pub(crate) async fn in_flight() -> Vec<Throughput> {
     // Which of a server's threads share a core with the client is luck, and stays as it is for long:
     // it makes a tenth of difference either way.
     const PAIRS: usize = 21;
-    let per_second = |round: Duration| f64::from(IN_FLIGHT * IN_ROW) / round.as_secs_f64();
     let mut rows = Vec::new();
     for (what, server) in SERVERS {
         let mut times = (Vec::with_capacity(PAIRS), Vec::with_capacity(PAIRS));
@@ -70,20 +74,80 @@ pub(crate) async fn in_flight() -> Vec<Throughput> {
             times.1.push(rmcp);
         }
         let (bridged, rmcp) = (median(times.0), median(times.1));
-        let (ours, bare) = (per_second(bridged), ("rmcp client", per_second(rmcp)));
+        let (ours, bare) = (per_second(ROUND, bridged), ("rmcp client", per_second(ROUND, rmcp)));
         rows.push(Throughput { what, ours, bare });
     }
 
-    let config = format!(
-        "plugins.wasm = [{{ path = {:?}, id = \"w\", instance = \"shared\" }}]",
-        guests::TEXT_TOOLS
-    );
-    let platform = platform(&config, Allocation::OnDemand).await;
+    let platform = slug("shared").await;
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let bare = Bare::new(false, &wasm);
-    let (mut store, tools) = bare.instance().await;
+    let mut bare = BareInstance::new(&wasm).await;
     let shared = async || round(async || ours(&platform, "w__slug").await).await;
-    let bare = async || {
+    let (shared, beside) = versus(10, 2, shared, async || bare.round().await).await;
+    platform.shutdown().await;
+    let bare = ("call_concurrent", per_second(ROUND, beside));
+    rows.push(Throughput {
+        what: "calls of one shared instance",
+        ours: per_second(ROUND, shared),
+        bare,
+    });
+    rows
+}
+
+/// The same, where each caller is a task, so that callers use all cores: with the one instance of a plugin, and with those
+/// of a plugin that says it is stateless.
+pub(crate) async fn in_flight_of_tasks() -> Vec<Throughput> {
+    let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
+    let mut rows = Vec::new();
+    for (what, instance) in
+        [("one shared instance", "shared"), ("stateless instances, one for each core", "stateless")]
+    {
+        let platform = slug(instance).await;
+        let mut bare = BareInstance::new(&wasm).await;
+        let tasks = async || {
+            let callers = (0..IN_FLIGHT).map(|_| {
+                let platform = platform.clone();
+                tokio::spawn(async move {
+                    for _ in 0..IN_ROW {
+                        ours(&platform, "w__slug").await;
+                    }
+                })
+            });
+            join_all(callers).await.into_iter().for_each(|caller| caller.expect("no panic"));
+        };
+        let (tasks, beside) = versus(10, 2, tasks, async || bare.round().await).await;
+        platform.shutdown().await;
+        let bare = ("call_concurrent, one core", per_second(ROUND, beside));
+        rows.push(Throughput { what, ours: per_second(ROUND, tasks), bare });
+    }
+    rows
+}
+
+/// How many calls a second these are.
+fn per_second(calls: u32, time: Duration) -> f64 {
+    f64::from(calls) / time.as_secs_f64()
+}
+
+/// A platform with the tool `w__slug`, on such instances.
+async fn slug(instance: &str) -> Platform {
+    let wasm = guests::TEXT_TOOLS;
+    let entry = format!("{{ path = {wasm:?}, id = \"w\", instance = {instance:?} }}");
+    platform(&format!("plugins.wasm = [{entry}]"), Allocation::OnDemand).await
+}
+
+/// One instance of the same component, with wasmtime alone.
+struct BareInstance {
+    store: Store<State>,
+    tools: bare::Guest,
+}
+
+impl BareInstance {
+    async fn new(wasm: &[u8]) -> Self {
+        let (store, tools) = Bare::new(false, wasm).instance().await;
+        Self { store, tools }
+    }
+
+    async fn round(&mut self) {
+        let Self { store, tools } = self;
         let calls = store.run_concurrent(async |accessor| {
             round(async || {
                 let arguments = arguments().to_string();
@@ -94,12 +158,7 @@ pub(crate) async fn in_flight() -> Vec<Throughput> {
             .await;
         });
         calls.await.expect("the loop runs");
-    };
-    let (shared, beside) = versus(10, 2, shared, bare).await;
-    platform.shutdown().await;
-    let bare = ("call_concurrent", per_second(beside));
-    rows.push(Throughput { what: "calls of one shared instance", ours: per_second(shared), bare });
-    rows
+    }
 }
 
 /// How many calls begin at once in [`at_once`].
@@ -109,7 +168,6 @@ const BURST: u32 = 20_000;
 pub(crate) async fn at_once() -> Vec<Throughput> {
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
     let bare = Arc::new(Bare::new(true, &wasm));
-    let per_second = |burst: Duration| f64::from(BURST) / burst.as_secs_f64();
     let mut rows = Vec::new();
     for (what, allocation) in [
         ("fresh instances, as a host is built by default", Allocation::default()),
@@ -136,8 +194,8 @@ pub(crate) async fn at_once() -> Vec<Throughput> {
         };
         let (ours, beside) = versus(5, 1, ours, beside).await;
         platform.shutdown().await;
-        let bare = ("the same, bare, with a pool", per_second(beside));
-        rows.push(Throughput { what, ours: per_second(ours), bare });
+        let bare = ("the same, bare, with a pool", per_second(BURST, beside));
+        rows.push(Throughput { what, ours: per_second(BURST, ours), bare });
     }
     rows
 }

@@ -216,6 +216,9 @@ pub enum InstanceMode {
     Fresh,
     /// All calls share one live instance, many of them in flight at a time.
     Shared,
+    /// Calls are spread over a few live instances, one for each processor at most, with many in flight in each: for what
+    /// keeps nothing from one call to the next.
+    Stateless,
     /// The calls of each session share one live instance, which ends with the session. A call of no session has
     /// an instance of its own.
     Session,

@@ -1,7 +1,7 @@
 //! Plugins that are WebAssembly components, the bridge to MCP servers among them.
 //!
 //! A component is compiled and linked once. Its calls then run on *fresh* instances, one for each
-//! call, on one *shared* instance, or on one for each *session*; see [`InstanceMode`]. Every instance has a store of its own, and a
+//! call, on one *shared* instance, on a few that are *stateless*, or on one for each *session*; see [`InstanceMode`]. Every instance has a store of its own, and a
 //! store that has trapped, timed out or lost its caller is thrown away.
 
 mod abi;
@@ -13,6 +13,7 @@ mod linked;
 mod sessions;
 mod shape;
 mod shared;
+mod stateless;
 pub(crate) mod stream;
 
 use async_trait::async_trait;
@@ -44,6 +45,7 @@ use crate::capability::{HostState, InstanceConfig};
 use instance::WasmInstance;
 use sessions::{SessionInstances, SessionLease};
 use shared::{InstanceHandle, InstanceLease, SharedInstance};
+use stateless::StatelessInstances;
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
@@ -56,6 +58,7 @@ enum Instances {
     /// None: each call has its own.
     Fresh,
     Shared(Arc<SharedInstance>),
+    Stateless(StatelessInstances),
     Session(Arc<SessionInstances>),
 }
 
@@ -169,6 +172,7 @@ impl WasmPlugin {
         let instances = match mode {
             InstanceMode::Fresh => Instances::Fresh,
             InstanceMode::Shared => Instances::Shared(Arc::default()),
+            InstanceMode::Stateless => Instances::Stateless(StatelessInstances::new()),
             InstanceMode::Session => Instances::Session(SessionInstances::new(&setting.limits)),
         };
         let component = Instantiator { linked, setting: Arc::new(setting) };
@@ -212,6 +216,10 @@ impl WasmPlugin {
             (Instances::Fresh, _) | (Instances::Session(_), None) => Ok(None),
             (Instances::Shared(shared), _) => {
                 Ok(Some(LiveLease { lease: self.lease(shared).await?, session: None }))
+            }
+            (Instances::Stateless(instances), _) => {
+                let chosen = instances.choose();
+                Ok(Some(LiveLease { lease: self.lease(chosen.instance()).await?, session: None }))
             }
             (Instances::Session(sessions), Some(id)) => {
                 let session = sessions.lease(id)?;
@@ -268,17 +276,17 @@ impl Plugin for WasmPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let indices = self.component.linked.indices.clone();
         let register = move |guest| register(guest, indices);
-        match &self.instances {
-            Instances::Fresh | Instances::Session(_) => self.run(None, register).await,
-            Instances::Shared(shared) => {
-                let start = || {
-                    let component = self.component.clone();
-                    async move { Ok(InstanceHandle::start(component.instantiate().await?)) }
-                };
-                let lease = shared.lease(start).await?;
-                Ok(lease.submit(attributed(None, register)).wait().await??)
-            }
-        }
+        let first = match &self.instances {
+            Instances::Fresh | Instances::Session(_) => return self.run(None, register).await,
+            Instances::Shared(shared) => shared,
+            Instances::Stateless(instances) => instances.first(),
+        };
+        let start = || {
+            let component = self.component.clone();
+            async move { Ok(InstanceHandle::start(component.instantiate().await?)) }
+        };
+        let lease = first.lease(start).await?;
+        Ok(lease.submit(attributed(None, register)).wait().await??)
     }
 
     async fn call_tool(
@@ -459,7 +467,7 @@ impl Plugin for WasmPlugin {
     async fn end_unused(&self, then: Box<dyn FnOnce() + Send>) -> bool {
         match &self.instances {
             Instances::Shared(shared) => shared.end_unused(then).await,
-            Instances::Fresh | Instances::Session(_) => false,
+            Instances::Fresh | Instances::Stateless(_) | Instances::Session(_) => false,
         }
     }
 
@@ -467,6 +475,7 @@ impl Plugin for WasmPlugin {
         match &self.instances {
             Instances::Fresh => {}
             Instances::Shared(shared) => shared.end().await,
+            Instances::Stateless(instances) => instances.end().await,
             Instances::Session(sessions) => sessions.close().await,
         }
     }

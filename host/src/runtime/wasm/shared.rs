@@ -156,10 +156,12 @@ impl SharedInstance {
 
     /// Whether callers wait for it.
     pub(super) fn is_in_use(&self) -> bool {
-        self.handle
-            .load()
-            .as_ref()
-            .is_some_and(|handle| handle.state.waiting.load(Ordering::SeqCst) > 0)
+        self.waiting().is_some_and(|waiting| waiting > 0)
+    }
+
+    /// How many callers wait for it; nothing where there is none.
+    pub(super) fn waiting(&self) -> Option<usize> {
+        self.handle.load().as_ref().map(|handle| handle.state.waiting.load(Ordering::SeqCst))
     }
 
     /// Empties the place, for good. An instance that is there stops; calls in flight are given up.
