@@ -1,6 +1,7 @@
 //! The allocator of the command: jemalloc. A request over HTTP passes through several threads, and one frees what another has
-//! allocated. There glibc's allocator takes a lock for most pieces and gives less back to the system;
-//! `docs/reference/performance.md` has figures.
+//! allocated. There glibc's allocator takes a lock for most pieces and gives less back to the system: 64 connections took 0.77
+//! times as long as with a server written with `rmcp`, where three runs with jemalloc took 0.65 to 0.74, and 57 MiB were
+//! resident with 500 tools, where jemalloc had 51.
 //!
 //! An embedder of `tenon-host` chooses its own allocator.
 
