@@ -44,8 +44,13 @@ const TIMES: u32 = 10;
 /// How many of 100 changes have to compile: if fewer do, it is the weaving that is wrong.
 const MIN_WOVEN: usize = 70;
 
-/// The most data of a process, in KiB.
-const DATA: &str = "6000000";
+/// The most data of a process, in KiB. The stacks of threads for scripts count as a whole, and each test has some: with less,
+/// tests fail that begin at once.
+const DATA: &str = "32000000";
+
+/// Runs what follows within that. Where a change has it take all memory there is, it is what the system ends.
+const WITHIN_DATA: &str =
+    "echo 1000 2>&- >/proc/self/oom_score_adj; ulimit -d \"$1\" && shift && exec \"$@\"";
 
 /// The folders that are copied, and what they are called in the copy. Cargo knows a package of a workspace by its
 /// folder: under the same name, it would take what is built there for what is built here.
@@ -517,7 +522,7 @@ impl Program {
     fn command(&self) -> Command {
         let mut command = Command::new("sh");
         command
-            .args(["-c", "ulimit -d \"$1\" && shift && exec \"$@\"", "sh", DATA])
+            .args(["-c", WITHIN_DATA, "sh", DATA])
             .arg(&self.path)
             .env_remove(MUTANT)
             .env_remove(REACHED)
