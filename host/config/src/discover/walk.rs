@@ -1,6 +1,6 @@
 //! The walk through a folder for manifests.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
@@ -37,7 +37,8 @@ impl FolderScan {
                 manifests.sort();
                 bare.sort();
                 folders.sort();
-                bare.retain(|file| !manifests.iter().any(|folder| file.starts_with(folder)));
+                let holding: HashSet<&Path> = manifests.iter().map(PathBuf::as_path).collect();
+                bare.retain(|file| !file.ancestors().any(|folder| holding.contains(folder)));
             }
             Err(error) => {
                 let problem = format!("the folder cannot be read: {error}");
