@@ -209,6 +209,14 @@ fn a_folder_that_nobody_trusts_is_not_built() {
 }
 
 #[test]
+fn a_plugin_that_no_project_loads_is_told_what_to_write() {
+    let project = project(&greeting("one"));
+    let output = project.tenon(&["dev", "greeter"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("write `plugins.folders = [\".\"]`"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_tool_that_is_left_out_is_told_when_it_is_loaded_and_when_it_is_called() {
     let project = project(&greeting("good"));
     let mut dev = Dev::start(&project, 1);

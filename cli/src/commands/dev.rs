@@ -2,8 +2,9 @@
 
 use std::future::pending;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_host::{Event, OnChange, Platform, PluginState};
 
 use super::serve::{self, HttpEndpoint};
@@ -41,6 +42,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = args.folder.as_ref().unwrap_or(&common.project);
     let folder = folder.canonicalize().map_err(|error| Error::Read(folder.clone(), error))?;
+    require_project(common, &folder)?;
     trust::require_code(common, &folder)?;
     // What changes is trusted as it was.
     let common = &Common { project: folder.clone(), trust: true, ..common.clone() };
@@ -80,6 +82,19 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         Ok(ExitCode::SUCCESS)
     })
     .await
+}
+
+/// Refuses the folder of a plugin that no project loads: nothing would be ready, and nothing would say why.
+fn require_project(common: &Common, folder: &Path) -> Result<(), Error> {
+    let is_project = common.config.is_some() || folder.join("tenon.toml").is_file();
+    match folder.join(MANIFEST).is_file() && !is_project {
+        true => Err(Error::Input(format!(
+            "the plugin in {} belongs to no project: write `plugins.folders = [\".\"]` into a tenon.toml beside its \
+             plugin.toml, or run `tenon dev` in the project that loads it",
+            folder.display()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Says what becomes of plugins and calls.
