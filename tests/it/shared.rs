@@ -162,6 +162,59 @@ async fn calls_that_follow_each_other_have_the_same_stateless_instance() {
 }
 
 #[tokio::test]
+async fn a_stateless_instance_that_works_on_a_cancelled_call_is_passed_over() {
+    if available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        return;
+    }
+    let platform = misbehave("stateless").await;
+    let calls = hang(&platform).await;
+    // Its caller gives up, and it goes on.
+    calls.abort();
+    assert!(calls.await.is_err());
+    let trapped = call(&platform, "misbehave__panic", json!({ "text": "goodbye" })).await;
+    // It was the only call of its instance.
+    let trapped = trapped.unwrap_err().to_string();
+    assert!(trapped.contains("I was told to: goodbye"), "{trapped}");
+}
+
+#[tokio::test]
+async fn one_that_reaches_a_limit_beside_others_is_not_blamed_for_them() {
+    let platform = shared().await;
+    let waiting = hang(&platform).await;
+    let flood = call(&platform, "misbehave__hoard", json!({})).await;
+    for ended in [flood, waiting.await.unwrap()] {
+        assert!(is_lost(&ended), "{ended:?}");
+        let told = ended.unwrap_err().to_string();
+        assert!(told.contains("memory limit") && told.contains("or in another"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guests_that_compute_on_all_workers_leave_others_their_turn() {
+    for instance in ["fresh", "shared"] {
+        let wasm = guests::MISBEHAVE;
+        let entry = |id| format!("{{ path = {wasm:?}, id = {id:?}, instance = {instance:?} }}");
+        let entries = ["a", "b", "c"].map(entry).join(", ");
+        let platform = platform(&format!("plugins.wasm = [{entries}]")).await;
+        assert_eq!(text(&platform, "c__echo", json!({ "text": "x" })).await, "x");
+        let begin = |tool: &'static str, arguments| {
+            let platform = platform.clone();
+            tokio::spawn(async move { call(&platform, tool, arguments).await })
+        };
+        let spinning = [begin("a__spin", json!({})), begin("b__spin", json!({}))];
+        // Each has its turn, several times, before the limit of processor time ends those that compute.
+        for _ in 0..20 {
+            assert!(begin("c__echo", json!({ "text": "x" })).await.unwrap().is_ok());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        for spinning in spinning {
+            assert!(!spinning.is_finished(), "{instance}");
+            spinning.abort();
+        }
+    }
+}
+
+#[tokio::test]
 async fn calls_of_stateless_instances_are_spread_and_a_trap_ends_those_of_its_own() {
     let platform = misbehave("stateless").await;
     let are_several = available_parallelism().is_ok_and(|processors| processors.get() > 1);

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tenon_config::config::InstanceMode;
 use tenon_config::discover::Candidate;
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tenon_config::grant::Need;
@@ -59,6 +60,9 @@ struct Inspection {
     /// The names of the skills that it carries.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skills: Vec<String>,
+    /// On which instance its calls run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<InstanceMode>,
     /// How much that plugin may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
@@ -126,6 +130,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
         inspection.warnings = warnings(found, plugin, &plugin.requested(), &granted);
         inspection.skills = plugin.skill_names().map(Into::into).collect();
+        inspection.instance = plugin.instance();
         inspection.limits = Some(plugin.limits().clone());
         inspection.plugin = Some(plugin.id().to_string());
         inspection.capabilities = Some(needs);
@@ -145,6 +150,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         capabilities,
         warnings,
         skills,
+        instance,
         limits,
     } = inspection;
     for key in KEYS {
@@ -188,6 +194,9 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         }
     }
     skill_line(skills.iter().map(String::as_str))?;
+    if let Some(instance) = instance.filter(|instance| *instance != InstanceMode::default()) {
+        output::line(format!("instance: {}", instance.as_str()))?;
+    }
     if let Some(limits) = limits {
         output::line(format!("limits: {limits}"))?;
     }
@@ -313,6 +322,7 @@ impl Inspection {
             capabilities: None,
             warnings: Vec::new(),
             skills: Vec::new(),
+            instance: None,
             limits: None,
             metadata,
         }

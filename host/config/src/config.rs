@@ -27,7 +27,7 @@ pub use settings::{
 };
 use settings::{
     CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable,
-    SamplingTable, WatchTable,
+    SamplingTable, ScriptEntry, WatchTable,
 };
 pub use supervision::Supervision;
 
@@ -241,7 +241,7 @@ struct File {
 struct Plugins {
     resource_tools: Option<ResourceTools>,
     wasm: Vec<FileEntry>,
-    scripts: Vec<FileEntry>,
+    scripts: Vec<ScriptEntry>,
     #[serde(deserialize_with = "entry::named")]
     mcp: Vec<McpEntry>,
     folders: Vec<String>,
@@ -530,7 +530,7 @@ impl Config {
         let mut config = Self {
             path,
             wasm,
-            scripts,
+            scripts: scripts.into_iter().map(|ScriptEntry(entry)| entry).collect(),
             mcp,
             folders,
             discovery,
@@ -688,6 +688,14 @@ mod tests {
         check(
             "plugins.wasm = [{ path = \"x\", instance = \"often\" }]",
             "tenon.toml:1: unknown variant `often`, expected one of `fresh`, `shared`, `stateless`, `session`",
+        );
+        check(
+            "plugins.wasm = [{ path = \"x\", instance = true }]",
+            "tenon.toml:1: `plugins.wasm[0].instance` must be a text, not `true`",
+        );
+        check(
+            "plugins.scripts = [{ path = \"x\", instance = \"shared\" }]",
+            "tenon.toml:1: unknown field `instance`, expected one of `path`, `id`, `capabilities`",
         );
         check(
             "plugins.scripts = [3]",

@@ -20,8 +20,8 @@ pub enum Failure {
     /// The plugin did not answer in time and was given up.
     #[error("it gave no answer within {0:?}")]
     Deadline(Duration),
-    /// The shared instance that served the call ended under it, by no fault of the call.
-    #[error("its shared instance ended: {0}")]
+    /// The instance that served the call beside others ended under it: by no fault of the call, or one of another call.
+    #[error("its instance ended: {0}")]
     Lost(String),
     /// The plugin does not have what was asked of it.
     #[error("it does not provide {0}")]

@@ -257,7 +257,9 @@ impl Meter {
             self.reached = Some(limit);
             return Err(limit.into());
         }
-        Ok(UpdateDeadline::Yield(1))
+        // Not merely to the end of the queue: as many guests that compute as there are workers would keep tokio from its
+        // timers and from what comes in.
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     }
 
     /// A call begins, of so many that are in flight: it may make calls of its own.

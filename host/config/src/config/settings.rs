@@ -1,10 +1,11 @@
 //! The sections of a configuration: what each may say, and what holds where it says nothing.
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tenon_types::name::NameStyle;
@@ -208,7 +209,7 @@ impl Default for ResultSettings {
 }
 
 /// On which instance a call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstanceMode {
     /// Each call has an instance of its own, made for it and gone after it.
@@ -222,6 +223,36 @@ pub enum InstanceMode {
     /// The calls of each session share one live instance, which ends with the session. A call of no session has
     /// an instance of its own.
     Session,
+}
+
+impl InstanceMode {
+    /// The word for it in manifests and configurations.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Shared => "shared",
+            Self::Stateless => "stateless",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// By hand, since TOML's own reader of enums does not say which value was wrong, and where.
+impl<'de> Deserialize<'de> for InstanceMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const ALL: [InstanceMode; 4] = [
+            InstanceMode::Fresh,
+            InstanceMode::Shared,
+            InstanceMode::Stateless,
+            InstanceMode::Session,
+        ];
+        let word = String::deserialize(deserializer)?;
+        let mode = ALL.into_iter().find(|mode| mode.as_str() == word);
+        mode.ok_or_else(|| {
+            D::Error::unknown_variant(&word, &["fresh", "shared", "stateless", "session"])
+        })
+    }
 }
 
 /// The kinds of places that plugins come from, the first that has an id wins.
@@ -405,12 +436,48 @@ pub enum FileEntry {
     Table(FileEntryTable),
 }
 
-/// By hand: serde's untagged enums lose which key was wrong, and where.
 impl<'de> Deserialize<'de> for FileEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
+        Self::read::<FileEntryTable, D>(deserializer)
+    }
+}
 
-        impl<'de> Visitor<'de> for Entry {
+/// The entry of a script as it is written.
+pub(super) struct ScriptEntry(pub(super) FileEntry);
+
+impl<'de> Deserialize<'de> for ScriptEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        FileEntry::read::<ScriptTable, D>(deserializer).map(Self)
+    }
+}
+
+/// What more than a path is said of a script: it has no instances.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptTable {
+    path: String,
+    id: Option<String>,
+    #[serde(default)]
+    capabilities: BTreeMap<String, Vec<String>>,
+}
+
+impl From<ScriptTable> for FileEntryTable {
+    fn from(table: ScriptTable) -> Self {
+        let ScriptTable { path, id, capabilities } = table;
+        Self { path, id, capabilities, ..Self::default() }
+    }
+}
+
+impl FileEntry {
+    /// Reads a path, or a table of this kind. By hand: serde's untagged enums lose which key was wrong, and where.
+    fn read<'de, T, D>(deserializer: D) -> Result<Self, D::Error>
+    where
+        T: Deserialize<'de> + Into<FileEntryTable>,
+        D: Deserializer<'de>,
+    {
+        struct Entry<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de> + Into<FileEntryTable>> Visitor<'de> for Entry<T> {
             type Value = FileEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -422,11 +489,12 @@ impl<'de> Deserialize<'de> for FileEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
-                FileEntryTable::deserialize(MapAccessDeserializer::new(map)).map(FileEntry::Table)
+                let table = T::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(FileEntry::Table(table.into()))
             }
         }
 
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(Entry::<T>(PhantomData))
     }
 }
 
@@ -438,7 +506,7 @@ pub struct FileEntryTable {
     pub path: String,
     /// The plugin's id; the name of the file without it.
     pub id: Option<String>,
-    /// On which instance calls run.
+    /// On which instance calls of a component run.
     #[serde(default)]
     pub instance: InstanceMode,
     /// What it requests, as `[capabilities]` of a manifest says it.

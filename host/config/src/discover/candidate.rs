@@ -388,6 +388,14 @@ impl Candidate {
         }
     }
 
+    /// On which instance its calls run, where it is a component.
+    pub fn instance(&self) -> Option<InstanceMode> {
+        match &self.source {
+            Source::Wasm { mode, .. } => Some(*mode),
+            Source::Rhai { .. } | Source::Mcp(_) => None,
+        }
+    }
+
     /// Its script, where it is one.
     pub fn script(&self) -> Option<&Path> {
         match &self.source {

@@ -208,7 +208,9 @@ impl CandidateReader<'_> {
             let FileEntryTable { path: _, id, instance, capabilities } = table;
             if id.is_some() || *instance != InstanceMode::default() || !capabilities.is_empty() {
                 let manifest = folder.join(manifest::FILE_NAME);
-                let problem = format!("{} shows the details", manifest.display());
+                let manifest = manifest.display();
+                let problem =
+                    format!("its entry has more than a `path`, and {manifest} says what it is");
                 let remedy = "leave `path` alone in its entry, or take that file away";
                 let id = id_of(stem.unwrap_or_default());
                 let diagnostic = Diagnostic::of(&id, problem).file(file.display()).remedy(remedy);

@@ -5,8 +5,8 @@
 //! the call; if it does not within [`CANCEL_GRACE`], the instance is *retired*: it takes no more calls,
 //! finishes those whose callers still wait, and is then dropped. A trap ends every call of the
 //! instance, which is what sharing one means; other plugins have other stores. wasmtime does not say
-//! which of several calls trapped, so that none is blamed but one that ran alone: the others learn
-//! that they were lost, and the log has the trap.
+//! which of several calls trapped or reached a limit, so that none is blamed but one that ran alone:
+//! the others learn that they were lost, and the log has the reason.
 
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
@@ -160,8 +160,14 @@ impl SharedInstance {
     }
 
     /// How many callers wait for it; nothing where there is none.
-    pub(super) fn waiting(&self) -> Option<usize> {
+    fn waiting(&self) -> Option<usize> {
         self.handle.load().as_ref().map(|handle| handle.state.waiting.load(Ordering::SeqCst))
+    }
+
+    /// How many calls it has: those that callers wait for, and those that it works on after their callers gave up. Nothing
+    /// where there is none.
+    pub(super) fn calls(&self) -> Option<usize> {
+        self.handle.load().as_ref().map(|handle| handle.state.calls())
     }
 
     /// Empties the place, for good. An instance that is there stops; calls in flight are given up.
@@ -260,12 +266,19 @@ impl InstanceState {
         self.waiting.load(Ordering::SeqCst) >= CLOSED
     }
 
+    fn calls(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst).max(self.running.load(Ordering::SeqCst))
+    }
+
     /// Why there is no answer to a job, which may have begun, once the instance has ended.
     fn reason(&self, begun: bool) -> Failure {
         let alone = begun && self.running.load(Ordering::SeqCst) == 1;
         match self.ended.get() {
             Some(Failure::Trapped(_)) if !alone => {
                 Failure::Lost("it trapped, in this call or in another".into())
+            }
+            Some(Failure::LimitExceeded(limit)) if !alone => {
+                Failure::Lost(format!("it reached its {limit}, in this call or in another"))
             }
             Some(failure) => failure.clone(),
             None => unloaded(),
@@ -497,7 +510,7 @@ async fn own(
     if !matches!(reason, Failure::Lost(_)) {
         tracing::warn!(
             plugin = &*store.data().setting.context.id,
-            "the shared instance ended: {}",
+            "an instance that serves several calls ended: {}",
             store.data().setting.context.log.without_secrets(&reason.to_string())
         );
     }

@@ -47,12 +47,11 @@ impl StatelessInstances {
         Self((0..most).map(|_| Arc::default()).collect())
     }
 
-    /// The instance with the fewest callers. Another one is started only where all that there are have some.
+    /// The instance with the fewest calls. Another one is started only where all that there are have some.
     pub(super) fn choose(&self) -> ChosenInstance {
         let fewest = self.0.iter().min_by_key(|place| {
-            let waiting = place.instance.waiting();
-            let callers = place.coming.load(Ordering::Relaxed) + waiting.unwrap_or(0);
-            (callers, waiting.is_none())
+            let calls = place.instance.calls();
+            (place.coming.load(Ordering::Relaxed) + calls.unwrap_or(0), calls.is_none())
         });
         let place = fewest.expect("there is a processor").clone();
         place.coming.fetch_add(1, Ordering::Relaxed);
