@@ -89,10 +89,7 @@ fn a_manifest_beside_a_file_that_is_named_by_its_path_is_read() {
     project.write("p/plugin.toml", manifest("c.rhai"));
     project.write("tenon.toml", "plugins.scripts = [{ path = \"p/c.rhai\", id = \"mine\" }]");
     let said = run(&project, &["doctor"], 1);
-    assert!(
-        said.contains("its entry has more than a `path`, and ./p/plugin.toml says what it is"),
-        "{said}"
-    );
+    assert!(said.contains("its entry has more than a `path`"), "{said}");
 
     // It is the same for a component.
     let project = Project::new("plugins.wasm = [\"p/c.wasm\"]");
