@@ -624,6 +624,21 @@ fn inspect_reads_a_component_without_running_it() {
 }
 
 #[test]
+fn inspect_says_on_which_instance_calls_run_or_why_that_is_not_known() {
+    let entry = |instance: &str| {
+        format!("plugins.wasm = [{{ path = {:?}, instance = {instance:?} }}]", guests::TEXT_TOOLS)
+    };
+    let project = Project::new(&entry("stateless"));
+    let said = stdout(&project.tenon(&["inspect", "text_tools"]));
+    assert!(said.contains("\ninstance: stateless\n"), "{said}");
+    let form = parsed(&project.tenon(&["--json", "inspect", "text_tools"]));
+    assert_eq!(form["instance"], "stateless");
+    project.write("tenon.toml", &entry("bogus"));
+    let said = stderr(&project.tenon(&["inspect", "text_tools"]));
+    assert!(said.contains("unknown variant `bogus`"), "{said}");
+}
+
+#[test]
 fn inspect_shows_a_component_as_wit() {
     let project = Project::new("plugins.scripts = [\"s.rhai\"]");
     project.write("s.rhai", "");

@@ -85,9 +85,13 @@ const KEYS: [&str; 11] = [
 ];
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let found = open::found(common);
-    let candidates = found.as_ref().map_or(&[][..], |found| &found.discovery.candidates);
     let file = PathBuf::from(&args.component);
+    let found = match open::found(common) {
+        // It may be a plugin of the configuration that cannot be read.
+        Err(error) if !file.exists() => return Err(error),
+        found => found,
+    };
+    let candidates = found.as_ref().map_or(&[][..], |found| &found.discovery.candidates);
     // A plugin may be named like a folder.
     let is_file = file.exists() && !file.is_dir();
     let plugin = candidates.iter().find(|candidate| match is_file {

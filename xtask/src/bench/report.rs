@@ -23,7 +23,9 @@ const SECTIONS: [Section; 6] = [
     Section {
         title: "Beside the bare libraries",
         about: "The same work is done with Tenon and with the library alone, on the same bytes. The sides take turns, and \
-                each figure is the median of many rounds. Tenon's side is a whole call: hooks, checks of arguments \
+                each figure is the median of many rounds. A ratio is Tenon's figure over the other one: of times less is \
+                better, of calls a second more is. Rows without a figure of Tenon are there for comparison. Tenon's side \
+                is a whole call: hooks, checks of arguments \
                 and result against their schemas, limits, masking of secrets and usage. The figures of `tenon serve` \
                 are those of a process of its own beside a server that is written with `rmcp` and has the same tool. \
                 Loading a plugin (discover, admit, compile, link) is compared with compiling its component alone, and a \
