@@ -163,7 +163,9 @@ async fn a_server_that_nobody_uses_ends_and_the_next_call_starts_it() {
             states.push(state);
         }
     }
-    assert_eq!(states[..4], [Shutdown, Idle, Spawning, Ready], "{states:?}");
+    // It may have ended once before anybody listened.
+    let turn = [Shutdown, Idle, Spawning, Ready];
+    assert!(states.windows(turn.len()).any(|of| of == turn), "{states:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -97,7 +97,11 @@ async fn the_worst_of_one_plugin_is_no_trouble_to_another() {
     for (way, expected) in ways {
         for mode in ["fresh", "shared"] {
             let failure = failure(&platform, &format!("{mode}__{way}"), json!({})).await;
-            assert!(expected(&failure), "{mode} {way}: {failure:?}");
+            // The call before, which hangs, may be in the same instance still.
+            let lost =
+                |why: &String| mode == "shared" && why.contains("in this call or in another");
+            let is_lost = matches!(&failure, Failure::Lost(why) if lost(why));
+            assert!(expected(&failure) || is_lost, "{mode} {way}: {failure:?}");
         }
     }
     never_ending_stream(&platform).await;
