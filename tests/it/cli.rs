@@ -633,7 +633,7 @@ fn inspect_says_on_which_instance_calls_run_or_why_that_is_not_known() {
     assert!(said.contains("\ninstance: stateless\n"), "{said}");
     let form = parsed(&project.tenon(&["--json", "inspect", "text_tools"]));
     assert_eq!(form["instance"], "stateless");
-    project.write("tenon.toml", &entry("bogus"));
+    project.write("tenon.toml", entry("bogus"));
     let said = stderr(&project.tenon(&["inspect", "text_tools"]));
     assert!(said.contains("unknown variant `bogus`"), "{said}");
 }
