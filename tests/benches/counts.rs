@@ -3,7 +3,7 @@
 //!
 //! Each path is run in a process of its own, a few times in a row, and the shortest run counts: what happens now and
 //! then (an epoch that ends, a table that grows) is in the others. Instructions are counted by valgrind's callgrind, on
-//! the thread that calls; without valgrind allocations are counted alone. `--check` compares what was counted with
+//! the thread that calls, if it is there, and allocations without it. `--check` compares what was counted with
 //! what `counts.toml` says, and `--update` writes it there. The counts belong to the build that tests use.
 
 #![allow(clippy::print_stdout)]
@@ -294,10 +294,10 @@ fn run(name: &str) {
 }
 
 /// Runs this program on a path, with its instructions counted if there is something that counts.
-fn counted(name: &str, cache: &Path, has_valgrind: bool) -> Count {
+fn counted(name: &str, cache: &Path, in_valgrind: bool) -> Count {
     let this = std::env::current_exe().expect("a program has a path");
     let folder = TempDir::new().expect("there is room for a folder");
-    let mut command = match has_valgrind {
+    let mut command = match in_valgrind {
         false => Command::new(&this),
         true => {
             let mut command = Command::new("valgrind");

@@ -156,12 +156,8 @@ impl SharedInstance {
 
     /// Whether callers wait for it.
     pub(super) fn is_in_use(&self) -> bool {
-        self.waiting().is_some_and(|waiting| waiting > 0)
-    }
-
-    /// How many callers wait for it; nothing where there is none.
-    fn waiting(&self) -> Option<usize> {
-        self.handle.load().as_ref().map(|handle| handle.state.waiting.load(Ordering::SeqCst))
+        let handle = self.handle.load();
+        handle.as_ref().is_some_and(|handle| handle.state.waiting.load(Ordering::SeqCst) > 0)
     }
 
     /// How many calls it has: those that callers wait for, and those that it works on after their callers gave up. Nothing
@@ -277,8 +273,8 @@ impl InstanceState {
             Some(Failure::Trapped(_)) if !alone => {
                 Failure::Lost("it trapped, in this call or in another".into())
             }
-            Some(Failure::LimitExceeded(limit)) if !alone => {
-                Failure::Lost(format!("it reached its {limit}, in this call or in another"))
+            Some(failure @ Failure::LimitExceeded(_)) if !alone => {
+                Failure::Lost(format!("{failure}, in this call or in another"))
             }
             Some(failure) => failure.clone(),
             None => unloaded(),
