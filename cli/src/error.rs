@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use tenon_config::approvals::ApprovalError;
 use tenon_config::diagnostic::chain;
 use tenon_config::lock::LockError;
-use tenon_host::services::StateError;
+use tenon_host::services::StoreError;
 use tenon_host::types::text::visible;
 use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
 
@@ -126,7 +126,7 @@ pub(crate) enum Error {
     },
     /// What plugins keep cannot be read or changed.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] StoreError),
     /// One of several plugins is not installed; the others may be.
     #[error("plugin \"{plugin}\" is not installed")]
     NotInstalled {

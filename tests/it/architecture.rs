@@ -32,7 +32,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-host",
                 "tenon-inputs",
                 "tenon-serve",
-                "tenon-state",
+                "tenon-store",
                 "tenon-test-host",
             ],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
@@ -45,11 +45,12 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-contract",
                 "tenon-inputs",
                 "tenon-repoll",
-                "tenon-state",
+                "tenon-store",
                 "tenon-types",
                 "tenon-uri-template",
             ],
             "tenon-serve" => &["tenon-host", "tenon-inputs", "tenon-repoll", "tenon-uri-template"],
+            "tenon-store-postgres" => &["tenon-store"],
             "tenon-types" => &["tenon-contexts"],
             "tenon-sdk" => &[
                 "tenon-contexts",
@@ -87,7 +88,7 @@ fn crates_below_the_host_need_neither_wasmtime_nor_an_executor() {
     for (package, needed) in [
         ("tenon-config", "tenon-types"),
         ("tenon-confinement", "landlock"),
-        ("tenon-state", "rusqlite"),
+        ("tenon-store", "rusqlite"),
     ] {
         let arguments = "tree --edges normal --prefix none --format {p} --offline --package";
         let tree = output_of(env!("CARGO"), "", &format!("{arguments} {package}"));

@@ -8,6 +8,7 @@ use crate::support::{
     DEMO_SERVER, Project, REACHING_SERVER, RUDE_SERVER, SCRIPTED_SERVER, eventually, parsed,
     processes_with, stderr, stdout,
 };
+use tenon_host::services::STATE_FILE;
 
 fn project() -> Project {
     let project = Project::new(&format!(
@@ -1171,6 +1172,35 @@ fn interrupted(mut command: std::process::Child) -> Option<i32> {
     command.wait().expect("it ends").code()
 }
 
+#[test]
+fn a_record_that_was_changed_is_found() {
+    let project = Project::new(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    let verify = |code| {
+        let output = project.tenon(&["--json", "history", "verify"]);
+        assert_eq!(output.status.code(), Some(code));
+        parsed(&output)
+    };
+    assert_eq!(verify(0)["records"], 0);
+    for _ in 0..3 {
+        project.tenon(&["call", "text_tools__slug", "{\"text\": \"A b\"}"]);
+    }
+    let whole = verify(0);
+    assert_eq!((&whole["isWhole"], &whole["records"]), (&json!(true), &json!(3)));
+    assert_eq!(verify(0)["lastHash"], whole["lastHash"]);
+    let said = stdout(&project.tenon(&["history", "verify"]));
+    assert!(said.starts_with("3 records are as they were written\n"), "{said}");
+    // The second call was of something else, somebody says.
+    let file = project.path("state/tenon").join(STATE_FILE);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> =
+        bytes.windows(5).enumerate().filter(|(_, at)| at == b"\"A b\"").map(|(at, _)| at).collect();
+    assert_eq!(places.len(), 3, "each record is there once");
+    bytes[places[1] + 1] = b'B';
+    std::fs::write(&file, bytes).unwrap();
+    let broken = verify(1);
+    assert_eq!((&broken["isWhole"], &broken["brokenAt"]), (&json!(false), &json!(2)));
+}
+
 #[cfg(unix)]
 #[test]
 fn odd_files_in_the_state_folder_hold_nothing_up() {
@@ -1178,8 +1208,9 @@ fn odd_files_in_the_state_folder_hold_nothing_up() {
     let state = project.path("state/tenon");
     let slug = ["call", "text_tools__slug", "{\"text\": \"A b\"}"];
     assert_eq!(stdout(&project.tenon(&slug)), "a-b\n");
-    for name in ["history.jsonl", "history.lock"] {
-        std::fs::remove_file(state.join(name)).unwrap();
+    for name in [STATE_FILE, "history.jsonl"] {
+        // There are records of a former version only where somebody has left them.
+        let _ = std::fs::remove_file(state.join(name));
         let made = std::process::Command::new("mkfifo").arg(state.join(name)).status();
         assert!(made.is_ok_and(|status| status.success()));
         let output = project.tenon(&slug);

@@ -19,7 +19,7 @@ use tenon_host::{
 };
 
 use crate::guests;
-use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
+use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, stored, text};
 
 /// The words for the steps that were heard, and for the end.
 fn heard(events: &mut Subscription) -> Vec<String> {
@@ -231,10 +231,12 @@ async fn secrets_do_not_leave_in_results_errors_or_the_record() {
     let error = failure(&platform, "m__echo__x", arguments).await;
     assert!(matches!(error, CallError::NotFound { .. }));
     platform.shutdown().await;
-    let recorded = std::fs::read_to_string(project.path("state/history.jsonl")).unwrap();
+    let stored = stored(&project.path("state"));
     for secret in ["swordfish", "hunter22", "mine"] {
-        assert!(!recorded.contains(secret), "{secret}: {recorded}");
+        assert!(!stored.contains(secret), "{secret}: {stored}");
     }
+    let records = history::read(&project.path("state"), &Query::default()).unwrap();
+    let recorded = serde_json::to_string(&records).unwrap();
     assert_eq!(recorded.matches(MASK).count(), 3, "{recorded}");
 }
 

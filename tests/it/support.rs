@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 use tempfile::{NamedTempFile, TempDir};
+use tenon_host::services::STATE_FILE;
 use tenon_host::types::ToolResult;
 use tenon_host::{Builder, Call, CallError, Caller, Config, HostEnvironment, Platform};
 
@@ -36,6 +37,17 @@ pub(crate) const SCRIPTED_SERVER: &str = env!("CARGO_BIN_EXE_scripted-server");
 /// A folder of its own for each test, and a project in it.
 pub(crate) struct Project {
     folder: TempDir,
+}
+
+/// All that the host's own database has in its files, as far as it is text.
+pub(crate) fn stored(folder: &Path) -> String {
+    let mut text = String::new();
+    for suffix in ["", "-wal"] {
+        let bytes = std::fs::read(folder.join(format!("{STATE_FILE}{suffix}"))).unwrap_or_default();
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    assert!(text.starts_with("SQLite"), "there is a database in {}", folder.display());
+    text
 }
 
 impl Project {

@@ -21,7 +21,7 @@ use tenon_host::types::{
 use tenon_host::{Call, CallKind, Caller, Event, Failure, Platform, Plugin, Subscription};
 
 use crate::guests;
-use crate::support::{Project, RUDE_SERVER, Running, parsed, stderr, stdout};
+use crate::support::{Project, RUDE_SERVER, Running, parsed, stderr, stdout, stored};
 
 const SECRET: &str = "hunter/22\u{e4}";
 
@@ -405,8 +405,8 @@ async fn a_secret_is_shown_on_no_way_out() {
     }
     assert!(!heard.contains("hunter"), "{heard}");
     platform.clone().shutdown().await;
-    let recorded = std::fs::read_to_string(platform.project.path("state/history.jsonl")).unwrap();
-    assert!(!recorded.contains("hunter"), "{recorded}");
+    let stored = stored(&platform.project.path("state"));
+    assert!(!stored.contains("hunter"), "{stored}");
     // The request of a completion is recorded, as are the errors.
     let records = history::read(&platform.project.path("state"), &Query::default()).unwrap();
     let kinds: Vec<&str> = records.iter().map(|record| record.kind.as_str()).collect();

@@ -62,7 +62,7 @@ const REAL: &str = "tests/real";
 
 /// MCP servers, and the official suite that checks clients, with the Node.js that it needs; and what makes
 /// components of other languages.
-static GROUPS: [ProgramGroup; 8] = [
+static GROUPS: [ProgramGroup; 9] = [
     ProgramGroup {
         tests: "the tests with real MCP servers from npm",
         source: REAL,
@@ -120,6 +120,13 @@ static GROUPS: [ProgramGroup; 8] = [
         folder: Some("registry"),
         variable: "TENON_REGISTRY",
         installer: Installer::Debian(&["docker-registry=2.8.2*"]),
+    },
+    ProgramGroup {
+        tests: "the tests with a real PostgreSQL",
+        source: "host/store/postgres",
+        folder: Some("postgres"),
+        variable: "TENON_POSTGRES",
+        installer: Installer::Debian(&["libpq5=15.*", "postgresql-15=15.*"]),
     },
     ProgramGroup {
         tests: "the tests with a real keychain",

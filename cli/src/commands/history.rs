@@ -1,11 +1,13 @@
 //! `tenon history`
 
+use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_host::history::{Query, Record, read};
+use tenon_host::history::{HistoryError, Query, Record, check, read};
+use tenon_host::services::LogCheck;
 use tenon_host::types::text::one_line;
 use tenon_host::{CallKind, HostEnvironment};
 
@@ -17,8 +19,12 @@ use crate::{Common, output};
 #[command(after_help = "Examples:
   tenon history --failed --since 1h
   tenon history --tool 'files__*' --limit 5
+  tenon history verify
   tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Only calls of this kind: tool, read-resource, get-prompt, completion, evaluation, hook, …
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<CallKind>,
@@ -45,12 +51,28 @@ pub(crate) struct Args {
     limit: usize,
 }
 
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Check that no record was changed, removed or put between others since it was written
+    ///
+    /// Each record is bound to the one before by a hash. Whoever could change the file could also compute all hashes
+    /// anew: note the last one elsewhere, and compare it with what is printed later.
+    Verify,
+}
+
 fn kind(text: &str) -> Result<CallKind, String> {
     let found = CallKind::ALL.into_iter().find(|kind| kind.as_str() == text);
     found.ok_or_else(|| {
         let words = CallKind::ALL.map(CallKind::as_str).join(", ");
         format!("no such kind; the kinds are {words}")
     })
+}
+
+fn failed_to_read(error: HistoryError) -> Error {
+    match error {
+        HistoryError::Store(error) => Error::State(error),
+        other => Error::Host(other.to_string()),
+    }
 }
 
 /// Where records of calls, and results that were too long, are kept.
@@ -60,7 +82,11 @@ pub(crate) fn folder(host_environment: &HostEnvironment) -> Result<PathBuf, Erro
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let Args { kind, tool, plugin, session, outcome, failed, since, limit } = args;
+    let Args { verb, kind, tool, plugin, session, outcome, failed, since, limit } = args;
+    let folder = folder(&HostEnvironment::of_process())?;
+    if let Some(Verb::Verify) = verb {
+        return verify(common, &folder);
+    }
     let since = since.map(|since| {
         let then = SystemTime::now().checked_sub(since).unwrap_or(UNIX_EPOCH);
         let since = then.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -68,9 +94,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     });
     let limit = Some(limit);
     let query = Query { kind, tool, plugin, session, outcome, failed, since, limit };
-    let folder = folder(&HostEnvironment::of_process())?;
-    let records =
-        |query: &Query| read(&folder, query).map_err(|error| Error::Read(folder.clone(), error));
+    let records = |query: &Query| read(&folder, query).map_err(failed_to_read);
     let found = records(&query)?;
     if common.json {
         output::json(&found)?;
@@ -94,6 +118,43 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::line(one_line(&line(record)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says whether all records are as they were written.
+fn verify(common: &Common, folder: &Path) -> Result<ExitCode, Error> {
+    let checked = check(folder).map_err(failed_to_read)?;
+    let (is_whole, json) = match checked {
+        LogCheck::Whole(log) => {
+            let records = log.next - log.first;
+            let last = log.last.to_string();
+            (
+                true,
+                json!({ "isWhole": true, "records": records, "next": log.next, "lastHash": last }),
+            )
+        }
+        LogCheck::Broken(number) => (false, json!({ "isWhole": false, "brokenAt": number })),
+    };
+    let exit = if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if common.json {
+        output::json(&json)?;
+        return Ok(exit);
+    }
+    match checked {
+        LogCheck::Whole(log) if log.first == log.next => output::line("no calls are recorded yet")?,
+        LogCheck::Whole(log) => {
+            let records = log.next - log.first;
+            output::line(format!("{records} records are as they were written"))?;
+            output::line(format!(
+                "the last is number {}, with the hash {}",
+                log.next - 1,
+                log.last
+            ))?;
+        }
+        LogCheck::Broken(number) => output::line(format!(
+            "record {number} is missing or was changed: nothing from there on is certain"
+        ))?,
+    }
+    Ok(exit)
 }
 
 /// `2026-11-21T17:20:11Z  text_tools__slug (agent planner)  ok  0.8 ms  {"text":"A"}`

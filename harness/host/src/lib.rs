@@ -41,7 +41,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tenon_host::services::{GrantAll, Secret, SecretStore, StateError};
+use tenon_host::services::{GrantAll, Secret, SecretStore, StoreError};
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
 };
@@ -107,7 +107,7 @@ pub enum StartError {
     Configuration(String),
     /// The plugin's state cannot be opened.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] StoreError),
     /// There is no host.
     #[error(transparent)]
     Host(#[from] BuildError),
@@ -353,7 +353,7 @@ impl TestHost {
             .start_servers()
             .secrets(Secrets(self.secrets))
             .workspace(state.project())
-            .state_store(state.store()?)
+            .store(state.store()?)
             .client_features(self.client);
         let builder = match self.clock {
             Some(clock) => builder.clock(clock),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tenon_harness::Scope;
-use tenon_host::services::{Bucket, Quota, STATE_FILE, SqliteStore, StateError, StateStore};
+use tenon_host::services::{Bucket, Quota, STATE_FILE, SqliteStore, StateStore, Store, StoreError};
 
 use crate::ID;
 
@@ -63,11 +63,11 @@ impl State {
     /// # Errors
     ///
     /// Where it is not this user's, or there is no room.
-    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StateError> {
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::open_in(folder.into(), None)
     }
 
-    fn open_in(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, StateError> {
+    fn open_in(path: PathBuf, temporary: Option<TempDir>) -> Result<Self, StoreError> {
         let store = SqliteStore::open(path.join(STATE_FILE))?;
         // By its real path, as the host names it.
         let path = path.canonicalize().unwrap_or(path);
@@ -117,7 +117,7 @@ impl State {
     /// # Errors
     ///
     /// If no store takes the key or the value, for example because it is too long.
-    pub fn try_set(&self, scope: Scope, key: &str, value: &Value) -> Result<(), StateError> {
+    pub fn try_set(&self, scope: Scope, key: &str, value: &Value) -> Result<(), StoreError> {
         self.0.store.set(&self.bucket(scope), key, value.to_string().as_bytes(), QUOTA)
     }
 
@@ -136,7 +136,7 @@ impl State {
     }
 
     /// The same state, for a host.
-    pub(crate) fn store(&self) -> Result<impl StateStore + use<>, StateError> {
+    pub(crate) fn store(&self) -> Result<impl Store + use<>, StoreError> {
         SqliteStore::open(self.0.path.join(STATE_FILE))
     }
 

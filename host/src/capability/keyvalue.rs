@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use tenon_config::grant::{STATE, STATE_SCOPES};
 use tenon_config::limits::Limits;
-use tenon_state::{Bucket, MAX_PAGE_KEYS, Quota, StateError, StateStore, SwapOutcome};
+use tenon_store::{Bucket, MAX_PAGE_KEYS, Quota, StateStore, StoreError, SwapOutcome};
 use tenon_types::Error;
 use wasmtime::component::{Linker, Resource};
 
@@ -93,8 +93,8 @@ impl OpenBucket {
     /// Does something with the bucket, on a thread that may block.
     pub(crate) async fn with<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StateError> + Send + 'static,
-    ) -> Result<T, StateError> {
+        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let Self { backend, bucket, quota } = self.clone();
         backend.run(move |store| act(store, &bucket, quota)).await
     }
@@ -131,16 +131,16 @@ impl From<OpenError> for Error {
 }
 
 /// What a script is told. The contract has no code for a quota that is exceeded: it is `failed`, as it is for components.
-pub(crate) fn as_contract(error: StateError) -> Error {
+pub(crate) fn as_contract(error: StoreError) -> Error {
     let message = error.to_string();
     match error {
-        StateError::KeyTooLong { .. }
-        | StateError::ValueTooLarge { .. }
-        | StateError::TooManyKeys { .. }
-        | StateError::TooManyBytes
-        | StateError::NotANumber { .. }
-        | StateError::Overflow { .. } => Error::invalid_input(message),
-        StateError::Busy(_) => Error::unavailable(message),
+        StoreError::KeyTooLong { .. }
+        | StoreError::ValueTooLarge { .. }
+        | StoreError::TooManyKeys { .. }
+        | StoreError::TooManyBytes
+        | StoreError::NotANumber { .. }
+        | StoreError::Overflow { .. } => Error::invalid_input(message),
+        StoreError::Busy(_) => Error::unavailable(message),
         _ => Error::failed(message),
     }
 }
@@ -155,8 +155,8 @@ impl From<OpenError> for store::Error {
     }
 }
 
-impl From<StateError> for store::Error {
-    fn from(error: StateError) -> Self {
+impl From<StoreError> for store::Error {
+    fn from(error: StoreError) -> Self {
         Self::Other(error.to_string())
     }
 }
@@ -190,7 +190,7 @@ impl View<'_, KeyValueCapability> {
     async fn act<T: Send + 'static>(
         &mut self,
         bucket: &Resource<OpenBucket>,
-        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StateError> + Send + 'static,
+        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         let bucket = self.table.get(bucket)?.clone();
         Ok(bucket.with(act).await.map_err(Into::into))

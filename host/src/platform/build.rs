@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, Shared, join_all};
 use futures::stream::{self, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
@@ -21,6 +21,7 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
 use tenon_config::pins::Quarantine;
 use tenon_config::secret::LocalSecretStore;
+use tenon_store::LazyStore;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::reload::{PluginSlot, Plugins, TrackedCandidate};
@@ -32,7 +33,7 @@ use crate::capability::granted::{HostServices, PlatformApi};
 use crate::capability::server::{ServerRecorder, StartObserver, StartQueueProgress};
 use crate::capability::services::{
     AccessTokens, Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins,
-    Resolver, STATE_FILE, SecretStore, Services, StateBackend, StateStore, ask_approver,
+    Resolver, STATE_FILE, SecretStore, Services, StateBackend, Store, ask_approver,
 };
 use crate::invoke::InvokeContext;
 use crate::invoke::stored_results::ResultStore;
@@ -62,7 +63,7 @@ pub struct Builder {
     services: Services,
     lazy: bool,
     state: Option<PathBuf>,
-    state_store: Option<Arc<dyn StateStore>>,
+    store: Option<Arc<dyn Store>>,
     most: Option<Limits>,
     until: Until,
     start_first: BTreeSet<String>,
@@ -87,7 +88,7 @@ impl Builder {
             services: Services::default(),
             lazy: true,
             state: None,
-            state_store: None,
+            store: None,
             most: None,
             until: pending().boxed().shared(),
             start_first: BTreeSet::new(),
@@ -120,16 +121,17 @@ impl Builder {
     }
 
     /// Stores call records ([`crate::observe::history`]), truncated results and what plugins keep (`state`) in this
-    /// folder. Without it calls are not recorded, and the others end with the platform.
+    /// folder. Without it, and without a [`store`](Self::store), calls are not recorded, and the others end with the
+    /// platform.
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state = Some(folder.into());
         self
     }
 
-    /// Sets where what plugins keep (`state`) is stored. The default is a database in the folder of
+    /// Sets where call records and what plugins keep (`state`) are stored. The default is a database in the folder of
     /// [`state`](Self::state).
-    pub fn state_store(mut self, store: impl StateStore) -> Self {
-        self.state_store = Some(Arc::new(store));
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -314,7 +316,7 @@ impl Builder {
             builtins,
             mut services,
             state,
-            state_store,
+            store,
             most,
             lazy,
             until,
@@ -341,10 +343,9 @@ impl Builder {
             .await
             .expect("discovery does not panic, and is not aborted"),
         };
-        let history = state.as_ref().and_then(|folder| open_history(folder, &sources.configs));
         let kept = sources.configs.first().map(|config| config.results).unwrap_or_default();
-        let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
-        let results = Arc::new(ResultStore::new(state.map(|folder| folder.join("results")), kept));
+        let results = state.as_ref().map(|folder| folder.join("results"));
+        let results = Arc::new(ResultStore::new(results, kept));
         // While components are loaded.
         tokio::task::spawn_blocking(schema::prepare);
         let news = PluginNotifications::default();
@@ -354,11 +355,15 @@ impl Builder {
             .secrets
             .clone()
             .unwrap_or_else(|| Arc::new(LocalSecretStore::new(sources.host_environment.clone())));
-        let backend = match state_store {
-            Some(store) => StateBackend::given(store),
-            None => StateBackend::new(state_file),
-        };
+        let is_recorded = store.is_some() || state.is_some();
+        let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
+        let store = Arc::new(store.map_or_else(|| LazyStore::new(state_file), LazyStore::from));
+        let backend = StateBackend::new(store.clone());
         services.state = Arc::new(backend.in_project(sources.workspace.clone()));
+        let history = match is_recorded {
+            true => open_history(state, store, &sources.configs),
+            false => None,
+        };
         let plugin_state = services.state.clone();
         let host_services = Arc::new(HostServices::new(services));
         let loader = Loader::new(
@@ -437,16 +442,18 @@ impl Builder {
     }
 }
 
-/// The record of calls, unless a configuration wants none.
-fn open_history(folder: &Path, configs: &[Config]) -> Option<CallRecorder> {
+/// The record of calls, unless a configuration wants none. The folder is where former versions had it.
+fn open_history(
+    folder: Option<PathBuf>,
+    store: Arc<LazyStore>,
+    configs: &[Config],
+) -> Option<CallRecorder> {
     let settings = configs.first().map(|config| config.history).unwrap_or_default();
     if !settings.enabled {
         return None;
     }
-    CallRecorder::open(folder.to_path_buf(), u64::from(settings.max_mib) << 20)
-        .inspect_err(|error| {
-            tracing::warn!("calls are not recorded in {}: {error}", folder.display());
-        })
+    CallRecorder::open(folder, store, u64::from(settings.max_mib) << 20)
+        .inspect_err(|error| tracing::warn!("calls are not recorded: {error}"))
         .ok()
 }
 

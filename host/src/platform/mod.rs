@@ -40,7 +40,7 @@ use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookOutcome, HookReport};
 use crate::capability::granted::PlatformApi;
 use crate::capability::server::ServerReport;
-use crate::capability::services::{StateBackend, StateError};
+use crate::capability::services::{StateBackend, StoreError};
 use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
@@ -683,7 +683,7 @@ impl Platform {
     /// # Errors
     ///
     /// If what plugins keep cannot be deleted. The instances have ended all the same.
-    pub async fn end_session(&self, session: &str) -> Result<(), StateError> {
+    pub async fn end_session(&self, session: &str) -> Result<(), StoreError> {
         let registry = self.registry();
         let plugins = registry.plugins().iter();
         join_all(plugins.map(|plugin| plugin.loaded().plugin().end_session(session))).await;

@@ -1,11 +1,13 @@
 //! By the number of recorded calls: questions as `tenon history` has them.
 
 use serde_json::json;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-use tenon_host::history::{Query, Record, read};
+use tenon_host::history::{LOG, Query, Record, read};
+use tenon_host::services::{
+    Durability, LogPolicy, LogStore, MAX_BATCH_ENTRIES, NewEntry, STATE_FILE, SqliteStore,
+};
 
 use crate::curve::{Curve, Report};
 use crate::support::{builder, call, time};
@@ -14,9 +16,6 @@ const SIZES: &[usize] = &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
 /// What comes on top with `--large`: three gigabytes of records, each of which is read for half a minute.
 const LARGE: usize = 10_000_000;
-
-/// The files of a history, the oldest first.
-const FILES: [&str; 4] = ["history.3.jsonl", "history.2.jsonl", "history.1.jsonl", "history.jsonl"];
 
 /// How many calls are shown where nothing else is said.
 const LIMIT: usize = 20;
@@ -27,7 +26,7 @@ const FAILED: usize = 100;
 pub(crate) async fn all(report: &mut Report) {
     let curve = |what, exponent, reason| Curve::new(what, "calls", exponent, reason);
     let mut latest =
-        curve("the latest 20 calls of a history", 0.0, "they are at the end of the newest file");
+        curve("the latest 20 calls of a history", 0.0, "they are at the end of the log");
     let mut failed = curve("the latest 20 of one in 100", 0.0, "they are near the end");
     let mut none = curve("a filter that fits no call", 1.0, "each record is looked at");
     let like = recorded().await;
@@ -72,20 +71,23 @@ async fn recorded() -> Record {
     read(&state, &Query::default()).expect("the file is read").remove(0)
 }
 
-/// Writes records that differ in their numbers, tools and outcomes, as the host does: the older ones in files of their own.
+/// Writes records that differ in their numbers, tools and outcomes, as the host does.
 fn write(folder: &Path, like: &Record, count: usize) {
+    let store = SqliteStore::open(folder.join(STATE_FILE)).expect("the database is made");
+    let policy = LogPolicy { max_bytes: u64::MAX, durability: Durability::Process };
     let mut record = like.clone();
-    let each = count.div_ceil(FILES.len());
-    for (file, name) in FILES.into_iter().enumerate() {
-        let mut lines = BufWriter::new(File::create(folder.join(name)).unwrap());
-        for i in (file * each)..((file + 1) * each).min(count) {
+    let numbers: Vec<usize> = (0..count).collect();
+    for numbers in numbers.chunks(MAX_BATCH_ENTRIES) {
+        let lines = numbers.iter().map(|&i| {
             record.at = like.at + i as u64;
             record.call = i.to_string();
             record.tool = format!("p{}__echo", i % 10);
             record.outcome = if i % FAILED == 0 { "tool-error" } else { "ok" }.into();
-            serde_json::to_writer(&mut lines, &record).unwrap();
-            lines.write_all(b"\n").unwrap();
-        }
-        lines.flush().unwrap();
+            (record.at, serde_json::to_vec(&record).expect("a record is JSON"))
+        });
+        let lines: Vec<(u64, Vec<u8>)> = lines.collect();
+        let entries: Vec<NewEntry<'_>> =
+            lines.iter().map(|(at, value)| NewEntry { at: *at, value }).collect();
+        store.append(LOG, &entries, policy).expect("there is room");
     }
 }

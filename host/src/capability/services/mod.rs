@@ -25,7 +25,6 @@ pub use crate::call::client::{
     Requester,
 };
 pub use access_tokens::{AccessTokens, TokenRefusal};
-pub use state::STATE_FILE;
 pub(crate) use state::StateBackend;
 pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
@@ -35,9 +34,14 @@ pub use tenon_config::pins::{
     PinKind, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};
-pub use tenon_state::{
-    Bucket, BucketUsage, KeyPage, MAX_PAGE_KEYS, Quota, Scope, SqliteStore, StateError, StateStore,
-    SwapOutcome,
+/// The name of the host's own database, in the folder of [`Builder::state`](crate::Builder::state). It has what plugins keep,
+/// and the record of calls.
+pub use tenon_store::FILE_NAME as STATE_FILE;
+pub use tenon_store::{
+    Bucket, BucketUsage, Durability, ENTRY_OVERHEAD_BYTES, Item, ItemOutcome, ItemPage, ItemQuota,
+    ItemStore, KeyPage, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
+    MAX_BATCH_ENTRIES, MAX_PAGE_KEYS, NewEntry, Quota, Scope, SqliteStore, StateStore, Store,
+    StoreError, SwapOutcome,
 };
 pub use tenon_types::{Memory, OutgoingMessage};
 

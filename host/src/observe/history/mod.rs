@@ -1,13 +1,10 @@
-//! The record of all that is asked of plugins: who called what, how it ended and what it took. One JSON object a line, in
-//! files of bounded length.
+//! The record of all that is asked of plugins: who called what, how it ended and what it took. It is a log in the host's
+//! store, in which each record is bound to the one before; a record is one JSON object.
 //!
-//! Calls hand their records over without waiting; a thread of its own writes them, at the latest 50
-//! milliseconds later. Lines are written whole, and a line that a crash has torn is skipped when the
-//! history is read, so that a crash costs the last moment and nothing else. Several processes may
-//! write to one history: they take turns by a lock file.
+//! Calls hand their records over without waiting; a thread of its own writes them, at the latest 50 milliseconds later,
+//! so that a crash costs the last moment and nothing else. Several processes may write to one history.
 
-mod files;
-mod lines;
+mod former_files;
 mod query;
 pub(crate) mod weight;
 mod writer;
@@ -21,17 +18,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_config::files::claim;
 use tenon_config::secret::Redactor;
+use tenon_store::LazyStore;
 use tokio::sync::oneshot;
 
-pub use query::{Query, read};
+pub use query::{HistoryError, Query, check, read, read_from};
 
 use self::weight::weigh;
 use crate::call::{CallFingerprint, CallKind, Usage};
-use files::{LOCK_TIMEOUT, MAX_FILES};
 use writer::Writer;
+
+/// The name of the log with the records.
+pub const LOG: &str = "calls";
+
+/// How long the end of a platform waits for what is written, where another process is at it.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most that waits to be written, in bytes or so; more records are dropped, and counted.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -129,17 +132,23 @@ struct Shared {
 }
 
 impl CallRecorder {
-    /// Begins to write to a folder, of at most so many bytes in all.
+    /// Begins to write to a store, at most so many bytes in all. The folder is that of the store's file; records that
+    /// former versions have left there come first.
     ///
     /// # Errors
     ///
     /// Where the folder cannot be made or others can write to it, or no thread can be started.
-    pub(crate) fn open(folder: PathBuf, most: u64) -> io::Result<Self> {
-        claim(&folder)?;
+    pub(crate) fn open(
+        folder: Option<PathBuf>,
+        store: Arc<LazyStore>,
+        max_bytes: u64,
+    ) -> io::Result<Self> {
+        if let Some(folder) = &folder {
+            claim(folder)?;
+        }
         let (queue, inbox) = mpsc::channel();
         let shared = Arc::<Shared>::default();
-        let mut writer =
-            Writer { folder, most: most / MAX_FILES as u64, inbox, shared: shared.clone() };
+        let mut writer = Writer::new(folder, store, max_bytes, inbox, shared.clone());
         let (ending, ended) = mpsc::channel();
         let thread = thread::Builder::new().name("tenon-history".into()).spawn(move || {
             let _ending = ending;
@@ -187,7 +196,7 @@ impl Drop for CallRecorder {
         self.queue = mpsc::channel().0;
         self.writer.unpark();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(LOCK_TIMEOUT);
+        let _ = ended.recv_timeout(END_TIMEOUT);
     }
 }
 
@@ -199,13 +208,13 @@ pub(crate) fn milliseconds(time: SystemTime) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::files::FILE_NAME;
-    use super::writer::{MAX_TEXT_BYTES, add_line};
+    use super::former_files::FILE_NAMES;
+    use super::writer::{MAX_TEXT_BYTES, line};
     use super::*;
     use serde_json::json;
     use std::fs;
     use std::path::Path;
-    use std::time::Duration;
+    use tenon_store::{FILE_NAME, LogCheck};
 
     fn entry(tool: &str, arguments: Value) -> QueuedRecord {
         let record = Record {
@@ -228,14 +237,24 @@ mod tests {
         QueuedRecord::new(record, Arc::default())
     }
 
+    /// A recorder with a database of its own in a folder.
+    fn recorder(folder: &Path, max_bytes: u64) -> CallRecorder {
+        let store = LazyStore::new(Some(folder.join(FILE_NAME)));
+        CallRecorder::open(Some(folder.into()), Arc::new(store), max_bytes).unwrap()
+    }
+
     fn tools(folder: &Path, query: &Query) -> Vec<String> {
         read(folder, query).unwrap().into_iter().map(|record| record.tool).collect()
+    }
+
+    fn line_of(tool: &str) -> Vec<u8> {
+        line(entry(tool, json!({}))).unwrap().1
     }
 
     #[tokio::test]
     async fn what_was_recorded_is_read_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
+        let history = recorder(folder.path(), 1 << 20);
         for tool in ["a__x", "b__y", "a__z"] {
             history.record(entry(tool, json!({})));
         }
@@ -246,29 +265,49 @@ mod tests {
         assert_eq!(tools(folder.path(), &some), ["a__z"]);
         let none = Query { failed: true, ..Query::default() };
         assert!(tools(folder.path(), &none).is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_torn_line_costs_itself_only() {
-        let folder = tempfile::tempdir().unwrap();
-        let whole = |tool| {
-            let mut line = Vec::new();
-            add_line(&mut line, entry(tool, json!({})));
-            line
+        let LogCheck::Whole(summary) = check(folder.path()).unwrap() else {
+            panic!("it is broken")
         };
-        let (first, second) = (whole("first"), whole("second"));
-        let torn = [&first[..], &second[..second.len() / 2]].concat();
-        fs::write(folder.path().join(FILE_NAME), torn).unwrap();
-        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
-        history.record(entry("third", json!({})));
-        history.flush().await;
-        assert_eq!(tools(folder.path(), &Query::default()), ["first", "third"]);
+        assert_eq!((summary.first, summary.next), (1, 4));
+    }
+
+    #[test]
+    fn a_history_that_is_not_there_is_empty_and_stays_so() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(tools(folder.path(), &Query::default()).is_empty());
+        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[tokio::test]
-    async fn files_rotate_and_the_oldest_goes() {
+    async fn records_in_files_of_former_versions_come_first_and_once() {
         let folder = tempfile::tempdir().unwrap();
-        let history = CallRecorder::open(folder.path().into(), 4 << 10).unwrap();
+        let write = |name, lines: &[Vec<u8>]| {
+            fs::write(folder.path().join(name), lines.join(&b'\n')).unwrap();
+        };
+        let torn = line_of("torn");
+        write(FILE_NAMES[1], &[line_of("0"), torn[..torn.len() / 2].to_vec()]);
+        // More than are taken at a time.
+        let many: Vec<Vec<u8>> = (1..2_500).map(|number| line_of(&number.to_string())).collect();
+        write(FILE_NAMES[3], &many);
+        let history = recorder(folder.path(), 64 << 20);
+        history.record(entry("new", json!({})));
+        history.flush().await;
+        let expected: Vec<String> =
+            (0..2_500).map(|number| number.to_string()).chain(["new".into()]).collect();
+        assert!(tools(folder.path(), &Query::default()) == expected);
+        let left = FILE_NAMES.map(|name| folder.path().join(name).exists());
+        assert_eq!(left, [false; 4]);
+        // An older version that still runs writes another one.
+        write(FILE_NAMES[3], &[line_of("late")]);
+        assert_eq!(tools(folder.path(), &Query { limit: Some(1), ..Query::default() }), ["late"]);
+        assert_eq!(tools(folder.path(), &Query::default()).len(), 2_502);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_records_go_for_new_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = recorder(folder.path(), 8 << 10);
         for number in 0..100 {
             history.record(entry(&number.to_string(), json!({})));
             history.flush().await;
@@ -277,14 +316,14 @@ mod tests {
         assert_eq!(kept.last().unwrap(), "99");
         assert!((8..40).contains(&kept.len()), "{kept:?}");
         assert!(kept.windows(2).all(|pair| pair[0].len() <= pair[1].len()));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_FILES + 1);
+        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
     }
 
     #[tokio::test]
     async fn two_writers_take_turns() {
         let folder = tempfile::tempdir().unwrap();
-        let one = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
-        let other = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
+        let one = recorder(folder.path(), 1 << 20);
+        let other = recorder(folder.path(), 1 << 20);
         for number in 0..200 {
             let writer = if number % 2 == 0 { &one } else { &other };
             writer.record(entry(&number.to_string(), json!({ "text": "x".repeat(200) })));
@@ -292,35 +331,30 @@ mod tests {
         one.flush().await;
         other.flush().await;
         assert_eq!(tools(folder.path(), &Query::default()).len(), 200);
+        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
     }
 
     #[test]
     fn what_is_recorded_is_short_and_has_no_secrets() {
-        let mut line = Vec::new();
+        let recorded = |arguments| -> Record {
+            let (_, line) = line(entry("t", arguments)).unwrap();
+            serde_json::from_slice(&line).unwrap()
+        };
         let long = "é".repeat(MAX_TEXT_BYTES);
-        add_line(&mut line, entry("t", json!({ "password": "x", "text": long })));
-        let record: Record = serde_json::from_slice(&line).unwrap();
+        let record = recorded(json!({ "password": "x", "text": long }));
         assert_eq!(record.arguments["password"], "[redacted]");
         let text = record.arguments["text"].as_str().unwrap();
         assert!(text.ends_with("é[cut: 2048 bytes]") && text.len() < MAX_TEXT_BYTES + 32);
-        let mut line = Vec::new();
-        add_line(&mut line, entry("t", json!(vec!["x".repeat(500); 100])));
-        let record: Record = serde_json::from_slice(&line).unwrap();
+        let record = recorded(json!(vec!["x".repeat(500); 100]));
         assert_eq!(record.arguments, "[too long]");
     }
 
     #[test]
     fn what_was_handed_over_is_written_before_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let history = CallRecorder::open(folder.path().into(), 1 << 20).unwrap();
+        let history = recorder(folder.path(), 1 << 20);
         history.record(entry("last", json!({})));
         drop(history);
-        for _ in 0..200 {
-            if tools(folder.path(), &Query::default()) == ["last"] {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("it was never written");
+        assert_eq!(tools(folder.path(), &Query::default()), ["last"]);
     }
 }

@@ -1,13 +1,27 @@
 //! Reading a history.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tenon_store::{
+    Durability, FILE_NAME, LogCheck, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES,
+    SqliteStore, StoreError, check_log,
+};
 use tenon_types::text::fits;
 
-use super::Record;
-use super::files::{MAX_FILES, open, path, readable, turn};
-use super::lines::LinesFromEnd;
+use super::{LOG, Record, former_files};
 use crate::call::CallKind;
+
+/// Why a history cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file with records of a former version cannot be read or removed.
+    #[error("{}: {_1}", .0.display())]
+    FormerFile(PathBuf, io::Error),
+}
 
 /// Which calls of a history are wanted. What is not said is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,52 +60,65 @@ impl Query {
     }
 }
 
-/// Reads a history, the oldest call first. With a limit, no more is read than holds the latest calls that are wanted.
-/// Lines that are no records are skipped; there may be one where a process has crashed. A history that is not there is
-/// empty. It blocks.
+/// Reads the history in a folder, the oldest call first. With a limit, no more is read than holds the latest calls that are
+/// wanted. A history that is not there is empty. It blocks.
 ///
 /// # Errors
 ///
-/// Where a file cannot be read.
-pub fn read(folder: &Path, query: &Query) -> io::Result<Vec<Record>> {
+/// Where the store cannot be read.
+pub fn read(folder: &Path, query: &Query) -> Result<Vec<Record>, HistoryError> {
+    match open(folder)? {
+        Some(store) => read_from(&store, query),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads the history in a store, as [`read`] does.
+///
+/// # Errors
+///
+/// Where the store cannot be read.
+pub fn read_from(store: &dyn LogStore, query: &Query) -> Result<Vec<Record>, HistoryError> {
     let limit = query.limit.unwrap_or(usize::MAX);
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    {
-        // None is renamed between one and the next. Who writes does not wait for more than that.
-        let _turn = match turn(folder) {
-            // Who may read and not write takes no turn.
-            Err(error) if is_only_read(error.kind()) => None,
-            turn => Some(turn?),
-        };
-        for age in 0..MAX_FILES {
-            match open(readable(), &path(folder, age)) {
-                Ok(file) => files.push(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
+    let (mut found, mut before) = (Vec::new(), None);
     // The latest first, so that no more is read than is wanted.
-    let mut found = Vec::new();
-    for file in files {
-        let mut lines = LinesFromEnd::new(file)?;
-        while found.len() < limit
-            && let Some(line) = lines.next()?
-        {
-            let Ok(record) = serde_json::from_slice::<Record>(&line) else { continue };
-            if query.wants(&record) {
-                found.push(record);
-            }
-        }
+    while found.len() < limit {
+        let page = match limit - found.len() {
+            // Few are mostly among the last few.
+            few if before.is_none() => few,
+            _ => MAX_BATCH_ENTRIES,
+        };
+        let entries = store.entries_before(LOG, before, page)?;
+        let Some(last) = entries.last() else { break };
+        before = Some(last.number);
+        let records = entries.iter().filter_map(|entry| serde_json::from_slice(&entry.value).ok());
+        found.extend(records.filter(|record| query.wants(record)).take(limit - found.len()));
     }
     found.reverse();
     Ok(found)
 }
 
-/// Whether a file could not be written to because of what may be done there.
-fn is_only_read(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+/// Checks that each record in the history of a folder is bound to the one before. It blocks.
+///
+/// # Errors
+///
+/// Where the store cannot be read.
+pub fn check(folder: &Path) -> Result<LogCheck, HistoryError> {
+    match open(folder)? {
+        Some(store) => Ok(check_log(&store, LOG)?),
+        None => Ok(LogCheck::Whole(LogSummary::EMPTY)),
+    }
+}
+
+/// The store in a folder, if there is one, with what former versions have recorded.
+fn open(folder: &Path) -> Result<Option<SqliteStore>, HistoryError> {
+    let file = folder.join(FILE_NAME);
+    if !file.exists() && !former_files::are_there(folder) {
+        return Ok(None);
+    }
+    let store = SqliteStore::open(file)?;
+    // How much there may be is for whoever records calls to say.
+    let policy = LogPolicy { max_bytes: u64::MAX, durability: Durability::Disk };
+    former_files::take_over(folder, &store, policy)?;
+    Ok(Some(store))
 }

@@ -1,20 +1,23 @@
 //! The thread that writes a history.
 
 use serde_json::Value;
-use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
+use tenon_config::diagnostic::chain;
+use tenon_store::{Durability, LazyStore, LogPolicy, MAX_BATCH_ENTRIES, NewEntry};
 use tenon_types::text::shorten;
 
-use super::files::{FILE_NAME, MAX_FILES, open, path, private, turn};
-use super::{Message, QueuedRecord, Shared, TOO_LONG};
+use super::query::HistoryError;
+use super::{LOG, Message, QueuedRecord, Shared, TOO_LONG, former_files};
 
 /// How long a record may wait to be written, with others.
 const WRITE_DELAY: Duration = Duration::from_millis(50);
+
+/// The most that is written at a time, in bytes: whoever else writes to the store waits as long as this takes.
+const MAX_WRITE_BYTES: usize = 1 << 20;
 
 /// The longest text in recorded arguments, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 1 << 10;
@@ -27,25 +30,43 @@ const MAX_ARGUMENTS_BYTES: usize = 16 << 10;
 
 /// What the thread knows.
 pub(super) struct Writer {
-    pub(super) folder: PathBuf,
-    /// How long a file may become, in bytes.
-    pub(super) most: u64,
-    pub(super) inbox: mpsc::Receiver<Message>,
-    pub(super) shared: Arc<Shared>,
+    folder: Option<PathBuf>,
+    store: Arc<LazyStore>,
+    max_bytes: u64,
+    inbox: mpsc::Receiver<Message>,
+    shared: Arc<Shared>,
+    /// Nothing is left in files of former versions.
+    is_taken_over: bool,
 }
 
+/// When a call began, and its record as it is written.
+pub(super) type Line = (u64, Vec<u8>);
+
 impl Writer {
+    pub(super) fn new(
+        folder: Option<PathBuf>,
+        store: Arc<LazyStore>,
+        max_bytes: u64,
+        inbox: mpsc::Receiver<Message>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { folder, store, max_bytes, inbox, shared, is_taken_over: false }
+    }
+
     /// Writes what waits, and waits for more. Says whether more can come.
     pub(super) fn write_what_waits(&mut self) -> bool {
-        let mut lines = Vec::new();
+        let (mut lines, mut bytes) = (Vec::new(), 0);
         let mut asked = None;
         let open = loop {
             match self.inbox.try_recv() {
                 Ok(Message::Record(entry)) => {
                     self.shared.waiting.fetch_sub(entry.weight, Ordering::Relaxed);
-                    add_line(&mut lines, *entry);
+                    if let Some(line) = line(*entry) {
+                        bytes += line.1.len();
+                        lines.push(line);
+                    }
                     // Not all at once: they may be many.
-                    if lines.len() as u64 > (self.most / 4).min(1 << 20) {
+                    if lines.len() == MAX_BATCH_ENTRIES || bytes > MAX_WRITE_BYTES {
                         break true;
                     }
                 }
@@ -59,7 +80,7 @@ impl Writer {
         };
         let wrote = !lines.is_empty();
         if wrote && let Err(error) = self.append(&lines) {
-            tracing::warn!("calls are not recorded in {}: {error}", self.folder.display());
+            tracing::warn!("calls are not recorded: {}", chain(&error));
         }
         let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -90,42 +111,25 @@ impl Writer {
         self.shared.idle.store(false, Ordering::SeqCst);
     }
 
-    fn append(&self, lines: &[u8]) -> io::Result<()> {
-        let _turn = turn(&self.folder)?;
-        let path = self.folder.join(FILE_NAME);
-        let mut file = open(private(), &path)?;
-        let length = file.metadata()?.len();
-        if length > 0 && length + lines.len() as u64 > self.most {
-            drop(file);
-            self.rotate()?;
-            file = open(private(), &path)?;
-        } else if length > 0 {
-            let mut last = [0];
-            file.seek(SeekFrom::End(-1))?;
-            file.read_exact(&mut last)?;
-            if last != *b"\n" {
-                // A crash has torn the last line: what comes now is no part of it.
-                file.write_all(b"\n")?;
-            }
+    fn append(&mut self, lines: &[Line]) -> Result<(), HistoryError> {
+        let store = self.store.get()?;
+        if let Some(folder) = self.folder.as_ref().filter(|_| !self.is_taken_over) {
+            former_files::take_over(folder, &*store, self.policy())?;
+            self.is_taken_over = true;
         }
-        file.write_all(lines)
+        let entries: Vec<NewEntry<'_>> =
+            lines.iter().map(|(at, line)| NewEntry { at: *at, value: line }).collect();
+        store.append(LOG, &entries, self.policy())?;
+        Ok(())
     }
 
-    /// Makes the newest file the second, and so on; the oldest goes.
-    fn rotate(&self) -> io::Result<()> {
-        for number in (0..MAX_FILES - 1).rev() {
-            let (from, to) = (path(&self.folder, number), path(&self.folder, number + 1));
-            match fs::rename(from, to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+    fn policy(&self) -> LogPolicy {
+        LogPolicy { max_bytes: self.max_bytes, durability: Durability::Process }
     }
 }
 
-/// Adds a record to lines that are to be written.
-pub(super) fn add_line(lines: &mut Vec<u8>, entry: QueuedRecord) {
+/// A record as it is written; none where it cannot be.
+pub(super) fn line(entry: QueuedRecord) -> Option<Line> {
     let QueuedRecord { mut record, redactor, weight: _ } = entry;
     redactor.json(&mut record.arguments);
     shorten_texts(&mut record.arguments);
@@ -135,17 +139,12 @@ pub(super) fn add_line(lines: &mut Vec<u8>, entry: QueuedRecord) {
         redactor.redact(text);
         shorten(text, MAX_MESSAGE_BYTES);
     }
-    let start = lines.len();
-    if serde_json::to_writer(&mut *lines, &record).is_err() {
-        lines.truncate(start);
-        return;
-    }
-    if lines.len() - start > MAX_ARGUMENTS_BYTES + 4 * MAX_MESSAGE_BYTES {
-        lines.truncate(start);
+    let mut line = serde_json::to_vec(&record).ok()?;
+    if line.len() > MAX_ARGUMENTS_BYTES + 4 * MAX_MESSAGE_BYTES {
         record.arguments = TOO_LONG.into();
-        let _ = serde_json::to_writer(&mut *lines, &record);
+        line = serde_json::to_vec(&record).ok()?;
     }
-    lines.push(b'\n');
+    Some((record.at, line))
 }
 
 /// Cuts the texts in a value that are too long.

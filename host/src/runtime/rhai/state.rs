@@ -10,7 +10,7 @@ use super::engine::MAX_STRING_BYTES;
 use super::json::to_text;
 use super::running::ask;
 use crate::capability::keyvalue::{OpenBucket, as_contract, quota_of};
-use crate::services::{Bucket, Quota, StateError, StateStore, SwapOutcome};
+use crate::services::{Bucket, Quota, StateStore, StoreError, SwapOutcome};
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -73,7 +73,7 @@ impl ScriptState {
     fn with<T: Send + 'static>(
         &self,
         quota: Quota,
-        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StateError> + Send + 'static,
+        act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         let scope = self.scope;
         ask(|host| async move {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{PLENTY, open, set, value};
 use crate::error::Failure;
 use crate::sqlite::open::{MIGRATIONS, migrate};
-use crate::{Bucket, SqliteStore, StateError, StateStore};
+use crate::{Bucket, SqliteStore, StateStore, StoreError};
 
 #[test]
 fn state_is_there_when_the_store_is_opened_again() {
@@ -68,7 +68,7 @@ fn several_open_a_new_database_at_once() {
 }
 
 /// Opens a database and reads of it.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     SqliteStore::open(path)?.get(&Bucket::user("a"), "key 50")
 }
 
@@ -109,7 +109,7 @@ fn what_is_no_state_database_is_left_as_it_is() {
         fs::write(&path, bytes).unwrap();
         let result = read(&path).map(drop);
         assert!(
-            matches!(&result, Err(StateError::Damaged(at, _)) if *at == path),
+            matches!(&result, Err(StoreError::Damaged(at, _)) if *at == path),
             "{name}: {result:?}"
         );
         assert!(fs::read(&path).unwrap() == *bytes, "{name} is left as it is");
@@ -127,7 +127,7 @@ fn a_database_of_a_later_version_is_refused() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
-    assert!(matches!(error, StateError::Newer { version: 99, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Newer { version: 99, .. }), "{error:?}");
     let text = format!(
         "the state in {} has version 99, and this host reads up to {}; update the host",
         path.display(),
@@ -155,7 +155,7 @@ fn migrations_run_once_in_order_and_as_a_whole() {
     assert_eq!(run(&[one, two, "CREATE TABLE three (a)"]), (true, 3));
     assert_eq!(run(&[one]), (false, 3));
     assert!(migrate(&mut connection, path, &[one]).is_err_and(|failure: Failure| {
-        matches!(failure.at(path), StateError::Newer { version: 3, supported: 1, .. })
+        matches!(failure.at(path), StoreError::Newer { version: 3, supported: 1, .. })
     }));
     assert!(!MIGRATIONS.is_empty());
 }

@@ -1,77 +1,11 @@
-//! Expectations of every store. Files and processes have tests of their own.
+//! Expectations of the state of plugins.
 
-mod failures;
-mod files;
-mod processes;
-
-use rusqlite::Connection;
 use std::ffi::OsStr;
-use std::path::Path;
-use std::time::Duration;
 
+use super::{PLENTY, all_keys, set, value};
 use crate::*;
 
-const PLENTY: Quota = Quota { keys: 10_000, bytes: 100 << 20 };
-
-/// Waits for others longer than a host does: a machine that runs tests is busy.
-fn open(path: &Path) -> SqliteStore {
-    SqliteStore::open_with_timeout(path, Duration::from_secs(60)).expect("the database opens")
-}
-
-fn value(store: &dyn StateStore, bucket: &Bucket, key: &str) -> Option<String> {
-    let value = store.get(bucket, key).expect("the key is read");
-    value.map(|value| String::from_utf8(value).expect("tests store text"))
-}
-
-fn set(store: &dyn StateStore, bucket: &Bucket, key: &str, value: &str) {
-    store.set(bucket, key, value.as_bytes(), PLENTY).expect("there is room");
-}
-
-/// Every key of a bucket, read in pages of this length.
-fn all_keys(store: &dyn StateStore, bucket: &Bucket, limit: usize) -> Vec<String> {
-    let (mut keys, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = store.keys(bucket, cursor.as_deref(), limit).expect("keys are listed");
-        assert!(page.keys.len() <= limit);
-        keys.extend(page.keys);
-        cursor = page.next;
-        if cursor.is_none() {
-            return keys;
-        }
-    }
-}
-
-/// Runs each expectation over each kind of store.
-macro_rules! expectations {
-    ($($name:ident),+ $(,)?) => {
-        mod on_disk {
-            $(#[test] fn $name() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$name(&super::open(&folder.path().join("state.db")));
-            })+
-        }
-        mod in_memory {
-            $(#[test] fn $name() {
-                super::$name(&crate::SqliteStore::in_memory().unwrap());
-            })+
-        }
-    };
-}
-
-expectations![
-    what_is_set_is_read_until_it_is_deleted,
-    several_keys_are_set_and_deleted_together,
-    keys_are_listed_in_the_order_of_their_bytes,
-    numbers_are_counted_as_text,
-    a_value_is_swapped_if_it_is_the_expected_one,
-    a_quota_is_exact,
-    a_bucket_over_its_quota_can_shrink,
-    lengths_and_numbers_have_limits,
-    buckets_never_mix,
-    a_session_ends_with_all_its_buckets,
-];
-
-fn what_is_set_is_read_until_it_is_deleted(store: &dyn StateStore) {
+pub fn what_is_set_is_read_until_it_is_deleted(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     assert_eq!(value(store, &bucket, "key"), None);
     assert!(!store.exists(&bucket, "key").unwrap());
@@ -90,7 +24,7 @@ fn what_is_set_is_read_until_it_is_deleted(store: &dyn StateStore) {
     assert_eq!(store.buckets(None).unwrap(), []);
 }
 
-fn several_keys_are_set_and_deleted_together(store: &dyn StateStore) {
+pub fn several_keys_are_set_and_deleted_together(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     store.set_many(&bucket, &[("x", b"1"), ("y", b"2"), ("x", b"33")], PLENTY).unwrap();
     let values = store.get_many(&bucket, &["y", "none", "x", "y"]).unwrap();
@@ -103,7 +37,7 @@ fn several_keys_are_set_and_deleted_together(store: &dyn StateStore) {
     assert_eq!(store.get_many(&bucket, &["x", "y"]).unwrap(), [None, None]);
 }
 
-fn keys_are_listed_in_the_order_of_their_bytes(store: &dyn StateStore) {
+pub fn keys_are_listed_in_the_order_of_their_bytes(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     assert_eq!(store.keys(&bucket, None, 5).unwrap(), KeyPage::default());
     let long = "ü".repeat(MAX_KEY_BYTES / 2);
@@ -135,7 +69,7 @@ fn keys_are_listed_in_the_order_of_their_bytes(store: &dyn StateStore) {
     assert_eq!(store.keys(&bucket, Some("a"), 0).unwrap().keys, ["a\0"]);
 }
 
-fn numbers_are_counted_as_text(store: &dyn StateStore) {
+pub fn numbers_are_counted_as_text(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     let check = |before: Option<&str>, delta, expected: Result<i64, &str>| {
         store.clear(&bucket).unwrap();
@@ -164,7 +98,7 @@ fn numbers_are_counted_as_text(store: &dyn StateStore) {
     check(Some("-1"), i64::MIN, overflow);
 }
 
-fn a_value_is_swapped_if_it_is_the_expected_one(store: &dyn StateStore) {
+pub fn a_value_is_swapped_if_it_is_the_expected_one(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     let check = |before: Option<&str>, expected: Option<&str>, swaps| {
         store.clear(&bucket).unwrap();
@@ -185,7 +119,7 @@ fn a_value_is_swapped_if_it_is_the_expected_one(store: &dyn StateStore) {
     check(Some("secret"), Some("secre"), false);
 }
 
-fn a_quota_is_exact(store: &dyn StateStore) {
+pub fn a_quota_is_exact(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     let quota = Quota { keys: 2, bytes: 10 };
     store.set_many(&bucket, &[("a", b"123"), ("b", b"1234")], quota).unwrap();
@@ -194,10 +128,10 @@ fn a_quota_is_exact(store: &dyn StateStore) {
         (values, store.usage(&bucket).unwrap())
     };
     let before = contents();
-    let refused = |what: &str, result: Result<(), StateError>, keys, bytes| {
+    let refused = |what: &str, result: Result<(), StoreError>, keys, bytes| {
         let needed = BucketUsage { keys, bytes };
         match result {
-            Err(StateError::QuotaExceeded { needed: found, .. }) => {
+            Err(StoreError::QuotaExceeded { needed: found, .. }) => {
                 assert_eq!(found, needed, "{what}")
             }
             other => panic!("{what}: {other:?}"),
@@ -223,7 +157,7 @@ fn a_quota_is_exact(store: &dyn StateStore) {
     assert_eq!(store.usage(&bucket).unwrap(), BucketUsage { keys: 2, bytes: 10 });
 }
 
-fn a_bucket_over_its_quota_can_shrink(store: &dyn StateStore) {
+pub fn a_bucket_over_its_quota_can_shrink(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     store.set_many(&bucket, &[("a", b"12345"), ("b", b"12345"), ("c", b"")], PLENTY).unwrap();
     let lowered = Quota { keys: 1, bytes: 4 };
@@ -240,10 +174,10 @@ fn a_bucket_over_its_quota_can_shrink(store: &dyn StateStore) {
     assert!(store.set(&bucket, "c", b"12", fewer_keys).is_err());
 }
 
-fn lengths_and_numbers_have_limits(store: &dyn StateStore) {
+pub fn lengths_and_numbers_have_limits(store: &dyn StateStore) {
     let bucket = Bucket::user("a");
     let long = "k".repeat(MAX_KEY_BYTES + 1);
-    let refused: [Result<(), StateError>; 6] = [
+    let refused: [Result<(), StoreError>; 6] = [
         store.get(&bucket, &long).map(drop),
         store.exists(&bucket, &long).map(drop),
         store.set(&bucket, &long, b"", PLENTY),
@@ -252,22 +186,22 @@ fn lengths_and_numbers_have_limits(store: &dyn StateStore) {
         store.compare_and_swap(&bucket, &long, None, b"", PLENTY).map(drop),
     ];
     for result in refused {
-        assert!(matches!(result, Err(StateError::KeyTooLong { length: 1025 })), "{result:?}");
+        assert!(matches!(result, Err(StoreError::KeyTooLong { length: 1025 })), "{result:?}");
     }
     set(store, &bucket, &long[1..], "");
     let large = vec![7; MAX_VALUE_BYTES + 1];
     let result = store.set(&bucket, "large", &large, PLENTY);
-    assert!(matches!(result, Err(StateError::ValueTooLarge { .. })), "{result:?}");
+    assert!(matches!(result, Err(StoreError::ValueTooLarge { .. })), "{result:?}");
     store.set(&bucket, "large", &large[1..], PLENTY).unwrap();
     assert_eq!(store.get_many(&bucket, &["large"; 16]).unwrap().len(), 16);
     let result = store.get_many(&bucket, &["large"; 17]).map(drop);
-    assert!(matches!(result, Err(StateError::TooManyBytes)), "{result:?}");
+    assert!(matches!(result, Err(StoreError::TooManyBytes)), "{result:?}");
     let result = store.get_many(&bucket, &["x"; MAX_BATCH_KEYS + 1]).map(drop);
-    assert!(matches!(result, Err(StateError::TooManyKeys { .. })), "{result:?}");
+    assert!(matches!(result, Err(StoreError::TooManyKeys { .. })), "{result:?}");
     assert_eq!(store.get_many(&bucket, &["x"; MAX_BATCH_KEYS]).unwrap().len(), MAX_BATCH_KEYS);
 }
 
-fn buckets_never_mix(store: &dyn StateStore) {
+pub fn buckets_never_mix(store: &dyn StateStore) {
     #[cfg(unix)]
     let odd: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/p\xff");
     #[cfg(not(unix))]
@@ -316,7 +250,7 @@ fn buckets_never_mix(store: &dyn StateStore) {
     assert_eq!(listed(None), buckets);
 }
 
-fn a_session_ends_with_all_its_buckets(store: &dyn StateStore) {
+pub fn a_session_ends_with_all_its_buckets(store: &dyn StateStore) {
     let of_session = [Bucket::session("a", "s"), Bucket::session("b", "s")];
     let others = [Bucket::session("a", "t"), Bucket::project("a", "s"), Bucket::user("s")];
     for bucket in of_session.iter().chain(&others) {
@@ -329,22 +263,4 @@ fn a_session_ends_with_all_its_buckets(store: &dyn StateStore) {
     {
         assert_eq!(store.exists(bucket, "key").unwrap(), stays, "{bucket:?}");
     }
-}
-
-/// Checks that SQLite finds nothing wrong, and that the usage of each bucket is what is in it.
-fn assert_sound(connection: &Connection) {
-    let check: String =
-        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(check, "ok");
-    let wrong: i64 = connection
-        .query_row(
-            "SELECT count(*) FROM buckets FULL JOIN (
-                 SELECT bucket, count(*) AS n, sum(octet_length(key) + octet_length(value)) AS total
-                 FROM entries GROUP BY bucket
-             ) ON bucket = id WHERE keys IS NOT n OR bytes IS NOT total",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(wrong, 0, "buckets hold what their usage says");
 }

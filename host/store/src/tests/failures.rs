@@ -5,7 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{PLENTY, assert_sound, open, set, value};
-use crate::{Bucket, SqliteStore, StateError, StateStore};
+use crate::{
+    Bucket, Durability, LogCheck, LogPolicy, LogStore, NewEntry, SqliteStore, StateStore,
+    StoreError, check_log,
+};
 
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
@@ -23,10 +26,10 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     let text = format!("there is no room on the disk for the state in {}", path.display());
     for _ in 0..3 {
         let error = store.set(&bucket, "large", &[0; 100_000], PLENTY).unwrap_err();
-        assert!(matches!(error, StateError::Full(_)), "{error:?}");
+        assert!(matches!(error, StoreError::Full(_)), "{error:?}");
         assert_eq!(error.to_string(), text);
         let error = store.set_many(&bucket, &[("kept", b""), ("new", &[0; 9_999])], PLENTY);
-        assert!(matches!(error, Err(StateError::Full(_))), "{error:?}");
+        assert!(matches!(error, Err(StoreError::Full(_))), "{error:?}");
         assert_eq!(value(&store, &bucket, "kept").as_deref(), Some("confirmed"));
     }
     assert_eq!(store.usage(&bucket).unwrap().keys, 1);
@@ -48,7 +51,7 @@ pub(super) fn fill_files_up(path: &Path) {
         assert!(confirmed < 1000, "the length has no limit");
     };
     assert!(confirmed > 0);
-    assert!(matches!(error, StateError::Io(..) | StateError::Full(_)), "{error:?}");
+    assert!(matches!(error, StoreError::Io(..) | StoreError::Full(_)), "{error:?}");
     for store in [&store, &open(path)] {
         assert_eq!(store.usage(&bucket).unwrap().keys, confirmed);
         for key in 0..confirmed {
@@ -68,7 +71,7 @@ fn a_writer_does_not_wait_for_another_process_without_end() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.set(&bucket, "key", b"after", PLENTY).unwrap_err();
-    assert!(matches!(error, StateError::Busy(_)), "{error:?}");
+    assert!(matches!(error, StoreError::Busy(_)), "{error:?}");
     let again = SqliteStore::open_with_timeout(&path, Duration::from_millis(20)).unwrap();
     assert_eq!(value(&again, &bucket, "key").as_deref(), Some("before"));
     other.execute_batch("ROLLBACK").unwrap();
@@ -152,7 +155,7 @@ fn files_that_cannot_be_written_are_refused_when_the_store_is_opened() {
         }
         make(&folder, folder_mode);
         let error = bound_by_modes(|| SqliteStore::open(&path)).unwrap_err();
-        assert!(matches!(&error, StateError::Io(at, _) if *at == path), "{name}: {error:?}");
+        assert!(matches!(&error, StoreError::Io(at, _) if *at == path), "{name}: {error:?}");
         let text = format!("the state in {} cannot be read or written", path.display());
         assert_eq!(error.to_string(), text);
         make(&folder, 0o700);
@@ -168,5 +171,39 @@ fn files_that_cannot_be_written_are_refused_when_the_store_is_opened() {
     check("a closed file", true, 0o000, 0o700);
     check("a file in a folder to read, where no log can be", true, 0o600, 0o500);
     let error = SqliteStore::open(folder.path()).unwrap_err();
-    assert!(matches!(error, StateError::Io(..)), "a folder: {error:?}");
+    assert!(matches!(error, StoreError::Io(..)), "a folder: {error:?}");
+}
+
+#[test]
+fn a_log_that_somebody_has_changed_is_broken_there() {
+    let check = |change: &str, expected: Option<u64>| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = open(&path);
+        let policy = LogPolicy { max_bytes: 1 << 20, durability: Durability::Process };
+        let entries: Vec<NewEntry<'_>> = (1..=5).map(|at| NewEntry { at, value: b"x" }).collect();
+        store.append("a", &entries, policy).unwrap();
+        Connection::open(&path).unwrap().execute_batch(change).unwrap();
+        let broken = match check_log(&store, "a").unwrap() {
+            LogCheck::Whole(_) => None,
+            LogCheck::Broken(number) => Some(number),
+        };
+        assert_eq!(broken, expected, "{change}");
+    };
+    check("SELECT 1", None);
+    check("UPDATE log_entries SET value = x'79' WHERE number = 3", Some(3));
+    check("UPDATE log_entries SET at = 9 WHERE number = 1", Some(1));
+    check("UPDATE log_entries SET hash = zeroblob(32) WHERE number = 4", Some(4));
+    check("DELETE FROM log_entries WHERE number = 2", Some(2));
+    check("DELETE FROM log_entries WHERE number = 5", Some(5));
+    check("DELETE FROM log_entries", Some(1));
+    check("UPDATE logs SET last = zeroblob(32)", Some(6));
+    check("UPDATE logs SET before = randomblob(32)", Some(1));
+    // Two entries that change places.
+    check(
+        "UPDATE log_entries SET number = 9 WHERE number = 2;
+         UPDATE log_entries SET number = 2 WHERE number = 3;
+         UPDATE log_entries SET number = 3 WHERE number = 9;",
+        Some(2),
+    );
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bucket::Bucket;
-use crate::error::{StateError, StateResult};
+use crate::error::{StoreError, StoreResult};
 
 /// The longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1 << 10;
@@ -41,12 +41,16 @@ pub struct BucketUsage {
 impl Quota {
     /// Checks a write by what the bucket holds before and after it. Neither number may grow beyond the quota. A
     /// bucket that is over it, as the quota was lowered, can still shrink.
-    pub(crate) fn check(self, before: BucketUsage, needed: BucketUsage) -> StateResult<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::QuotaExceeded`].
+    pub fn check(self, before: BucketUsage, needed: BucketUsage) -> StoreResult<()> {
         let grows_beyond = |before, needed, most| needed > most && needed > before;
         let is_exceeded = grows_beyond(before.keys, needed.keys, self.keys)
             || grows_beyond(before.bytes, needed.bytes, self.bytes);
         match is_exceeded {
-            true => Err(StateError::QuotaExceeded { needed, quota: self }),
+            true => Err(StoreError::QuotaExceeded { needed, quota: self }),
             false => Ok(()),
         }
     }
@@ -89,10 +93,10 @@ impl fmt::Debug for SwapOutcome {
 ///
 /// # Errors
 ///
-/// Each operation fails where the database does ([`StateError`]), or if a key is too long.
+/// Each operation fails where the database does ([`StoreError`]), or if a key is too long.
 pub trait StateStore: Send + Sync + 'static {
     /// Returns the value of a key, if there is one.
-    fn get(&self, bucket: &Bucket, key: &str) -> StateResult<Option<Vec<u8>>> {
+    fn get(&self, bucket: &Bucket, key: &str) -> StoreResult<Option<Vec<u8>>> {
         Ok(self.get_many(bucket, &[key])?.pop().flatten())
     }
 
@@ -101,17 +105,17 @@ pub trait StateStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Also for more than [`MAX_BATCH_KEYS`] keys or [`MAX_BATCH_BYTES`] bytes of values.
-    fn get_many(&self, bucket: &Bucket, keys: &[&str]) -> StateResult<Vec<Option<Vec<u8>>>>;
+    fn get_many(&self, bucket: &Bucket, keys: &[&str]) -> StoreResult<Vec<Option<Vec<u8>>>>;
 
     /// Returns whether a key has a value.
-    fn exists(&self, bucket: &Bucket, key: &str) -> StateResult<bool>;
+    fn exists(&self, bucket: &Bucket, key: &str) -> StoreResult<bool>;
 
     /// Returns up to `limit` keys in the order of their bytes, but at least one if there is one, and at most
     /// [`MAX_PAGE_KEYS`]. A cursor is [`KeyPage::next`] of the page before; it stays good when keys come and go.
-    fn keys(&self, bucket: &Bucket, cursor: Option<&str>, limit: usize) -> StateResult<KeyPage>;
+    fn keys(&self, bucket: &Bucket, cursor: Option<&str>, limit: usize) -> StoreResult<KeyPage>;
 
     /// Returns all keys, page by page, in the order of their bytes.
-    fn all_keys(&self, bucket: &Bucket) -> StateResult<Vec<String>> {
+    fn all_keys(&self, bucket: &Bucket) -> StoreResult<Vec<String>> {
         let (mut keys, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let page = self.keys(bucket, cursor.as_deref(), MAX_PAGE_KEYS)?;
@@ -128,7 +132,7 @@ pub trait StateStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Also for a value that is too large, or beyond the quota.
-    fn set(&self, bucket: &Bucket, key: &str, value: &[u8], quota: Quota) -> StateResult<()> {
+    fn set(&self, bucket: &Bucket, key: &str, value: &[u8], quota: Quota) -> StoreResult<()> {
         self.set_many(bucket, &[(key, value)], quota)
     }
 
@@ -138,10 +142,10 @@ pub trait StateStore: Send + Sync + 'static {
     ///
     /// Also for more than [`MAX_BATCH_KEYS`] keys, a value that is too large, or beyond the quota.
     fn set_many(&self, bucket: &Bucket, entries: &[(&str, &[u8])], quota: Quota)
-    -> StateResult<()>;
+    -> StoreResult<()>;
 
     /// Deletes a key. One that is absent is no error.
-    fn delete(&self, bucket: &Bucket, key: &str) -> StateResult<()> {
+    fn delete(&self, bucket: &Bucket, key: &str) -> StoreResult<()> {
         self.delete_many(bucket, &[key])
     }
 
@@ -150,7 +154,7 @@ pub trait StateStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Also for more than [`MAX_BATCH_KEYS`] keys.
-    fn delete_many(&self, bucket: &Bucket, keys: &[&str]) -> StateResult<()>;
+    fn delete_many(&self, bucket: &Bucket, keys: &[&str]) -> StoreResult<()>;
 
     /// Adds to the value of a key and returns the sum. An absent key counts as 0. Numbers are stored as decimal text,
     /// so that a person and [`Self::get`] can read them.
@@ -158,7 +162,7 @@ pub trait StateStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Also if the value is no integer, the sum does not fit 64 bits, or is beyond the quota.
-    fn increment(&self, bucket: &Bucket, key: &str, delta: i64, quota: Quota) -> StateResult<i64>;
+    fn increment(&self, bucket: &Bucket, key: &str, delta: i64, quota: Quota) -> StoreResult<i64>;
 
     /// Sets the value of a key if it is the expected one; `None` expects that the key is absent.
     ///
@@ -172,17 +176,17 @@ pub trait StateStore: Send + Sync + 'static {
         expected: Option<&[u8]>,
         new: &[u8],
         quota: Quota,
-    ) -> StateResult<SwapOutcome>;
+    ) -> StoreResult<SwapOutcome>;
 
     /// Returns how much a bucket holds.
-    fn usage(&self, bucket: &Bucket) -> StateResult<BucketUsage>;
+    fn usage(&self, bucket: &Bucket) -> StoreResult<BucketUsage>;
 
     /// Returns all buckets that hold anything, of one plugin or of all.
-    fn buckets(&self, plugin: Option<&str>) -> StateResult<Vec<(Bucket, BucketUsage)>>;
+    fn buckets(&self, plugin: Option<&str>) -> StoreResult<Vec<(Bucket, BucketUsage)>>;
 
     /// Deletes all that a bucket holds.
-    fn clear(&self, bucket: &Bucket) -> StateResult<()>;
+    fn clear(&self, bucket: &Bucket) -> StoreResult<()>;
 
     /// Deletes what all plugins keep in a session.
-    fn clear_session(&self, session: &str) -> StateResult<()>;
+    fn clear_session(&self, session: &str) -> StoreResult<()>;
 }

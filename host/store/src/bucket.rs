@@ -25,6 +25,11 @@ pub enum Scope {
 }
 
 impl Bucket {
+    /// The bucket of a plugin in this scope.
+    pub fn new(plugin: impl Into<String>, scope: Scope) -> Self {
+        Self { plugin: plugin.into(), scope }
+    }
+
     /// The bucket of a plugin for everything its user does.
     pub fn user(plugin: impl Into<String>) -> Self {
         Self { plugin: plugin.into(), scope: Scope::User }
@@ -42,8 +47,10 @@ impl Bucket {
 }
 
 impl Scope {
-    /// The two columns that hold a scope. They are apart, so that no name can imitate another kind of scope.
-    pub(crate) fn to_columns(&self) -> (&'static str, Vec<u8>) {
+    /// The two columns in which a store holds a scope: its kind, and its name. They are apart, so that no name can imitate
+    /// another kind of scope.
+    #[must_use]
+    pub fn to_columns(&self) -> (&'static str, Vec<u8>) {
         match self {
             Self::User => ("user", Vec::new()),
             // `/a` and `/a/` are equal as paths, so they are one bucket.
@@ -56,7 +63,8 @@ impl Scope {
     }
 
     /// Reads what [`Self::to_columns`] gives.
-    pub(crate) fn from_columns(kind: &str, name: Vec<u8>) -> Option<Self> {
+    #[must_use]
+    pub fn from_columns(kind: &str, name: Vec<u8>) -> Option<Self> {
         match kind {
             "user" => Some(Self::User),
             "project" => Some(Self::Project(path_from_bytes(name))),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::error::{Failure, StateError};
+use crate::error::{Failure, StoreError};
 
 /// Says in the file's header that it is ours.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tnon");
@@ -34,6 +34,35 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE buckets ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
     UPDATE buckets SET changed = unixepoch();
+",
+    "
+    CREATE TABLE logs (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        first INTEGER NOT NULL,
+        next INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        before BLOB NOT NULL,
+        last BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE log_entries (
+        log INTEGER NOT NULL REFERENCES logs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        value BLOB NOT NULL,
+        PRIMARY KEY (log, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE items (
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        expires INTEGER,
+        value BLOB NOT NULL,
+        PRIMARY KEY (kind, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE versions (last INTEGER NOT NULL) STRICT;
+    INSERT INTO versions VALUES (0);
 ",
 ];
 
@@ -163,11 +192,11 @@ fn version_of(connection: &Connection, path: &Path, supported: usize) -> Result<
     let is_empty = (application, version, objects) == (0, 0, 0);
     if application != i64::from(APPLICATION_ID) && !is_empty {
         let problem = "another program wrote it".into();
-        return Err(StateError::Damaged(path.to_path_buf(), problem).into());
+        return Err(StoreError::Damaged(path.to_path_buf(), problem).into());
     }
     match usize::try_from(version) {
         Ok(version) if version <= supported => Ok(version),
-        _ => Err(StateError::Newer { path: path.to_path_buf(), version, supported }.into()),
+        _ => Err(StoreError::Newer { path: path.to_path_buf(), version, supported }.into()),
     }
 }
 

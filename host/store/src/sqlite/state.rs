@@ -1,134 +1,28 @@
-//! State in a SQLite database. [`open`] makes and opens it; here is what is asked of it.
+//! The state of plugins in a SQLite database.
 
-pub(crate) mod open;
+use rusqlite::{Connection, Row, params};
 
-use rusqlite::{
-    Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params,
-};
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
+use super::{SqliteStore, execute, query};
 use crate::bucket::{Bucket, Scope};
-use crate::error::{Failure, StateError, StateResult};
-use crate::store::{
-    BucketUsage, KeyPage, MAX_BATCH_BYTES, MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_PAGE_KEYS,
-    MAX_VALUE_BYTES, Quota, StateStore, SwapOutcome,
+use crate::error::{Failure, StoreError, StoreResult};
+use crate::rules::{check_keys, check_value};
+use crate::state::{
+    BucketUsage, KeyPage, MAX_BATCH_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES, Quota, StateStore,
+    SwapOutcome,
 };
-
-/// How long a write waits for other processes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How many connections are kept for reading. There may be more while they are in use.
-const MAX_IDLE_READERS: usize = 4;
-
-/// A store in one SQLite database, which several processes may use at once.
-///
-/// Writes go through one connection, one after the other: SQLite has one writer at a time in any case, and so a
-/// thread waits for a lock of this process instead of polling the file. Reads have connections of their own, so that a
-/// plugin that reads does not wait for another plugin's write to reach the disk.
-///
-/// The journal is a write-ahead log with `synchronous=FULL`: a write returns after the disk has confirmed it, and so
-/// survives the loss of power. Where the file system has no shared memory, SQLite keeps its rollback journal, which is
-/// as safe; reads then wait for writes.
-///
-/// The file does not shrink when state is deleted: later writes use the space. What is kept for a session that nobody
-/// has changed for 90 days is deleted when the store is opened.
-pub struct SqliteStore {
-    path: PathBuf,
-    pub(crate) writer: Mutex<Connection>,
-    /// Connections for reading that nobody uses. A database in memory has one connection only.
-    readers: Option<Mutex<Vec<Connection>>>,
-    busy_timeout: Duration,
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
-    }
-}
 
 impl SqliteStore {
-    /// Opens the database in this file, or makes it. The file is readable by its user only, and so are the files that
-    /// SQLite keeps beside it. A missing folder is made the same way. Whether others can write to a folder that is
-    /// there already is for the caller to check.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read and written, is something else, or is of a later version. It is then left as it is.
-    pub fn open(path: impl AsRef<Path>) -> StateResult<Self> {
-        Self::open_with_timeout(path.as_ref(), BUSY_TIMEOUT)
-    }
-
-    pub(crate) fn open_with_timeout(path: &Path, busy_timeout: Duration) -> StateResult<Self> {
-        // SQLite reads a relative path that begins with `file:` as a URI.
-        let path = std::path::absolute(path)
-            .map_err(|error| StateError::Io(path.to_path_buf(), error.into()))?;
-        let writer = open::writer(&path, busy_timeout).map_err(|failure| failure.at(&path))?;
-        let readers = Some(Mutex::default());
-        Ok(Self { path, writer: Mutex::new(writer), readers, busy_timeout })
-    }
-
-    /// Makes a database that ends with the store.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory.
-    pub fn in_memory() -> StateResult<Self> {
-        let path = PathBuf::from(":memory:");
-        let writer = open::in_memory(&path).map_err(|failure| failure.at(&path))?;
-        let writer = Mutex::new(writer);
-        Ok(Self { path, writer, readers: None, busy_timeout: BUSY_TIMEOUT })
-    }
-
     /// Reads a bucket as it is at one moment.
     fn read<T>(
         &self,
         bucket: &Bucket,
         read: impl FnOnce(&Connection, Option<i64>) -> Result<T, Failure>,
-    ) -> StateResult<T> {
+    ) -> StoreResult<T> {
         self.with_reader(|connection| {
             let snapshot = connection.unchecked_transaction()?;
             let (id, _) = find(&snapshot, bucket)?;
             read(&snapshot, id)
         })
-    }
-
-    fn with_reader<T>(
-        &self,
-        read: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> StateResult<T> {
-        let Some(idle) = &self.readers else {
-            return read(&lock(&self.writer)).map_err(|failure| failure.at(&self.path));
-        };
-        let read = || {
-            let reader = lock(idle).pop();
-            let reader = reader.map_or_else(|| open::reader(&self.path, self.busy_timeout), Ok)?;
-            let result = read(&reader)?;
-            // A connection that failed is not used again.
-            let mut idle = lock(idle);
-            if idle.len() < MAX_IDLE_READERS {
-                idle.push(reader);
-            }
-            Ok(result)
-        };
-        read().map_err(|failure: Failure| failure.at(&self.path))
-    }
-
-    /// Runs a change as one transaction, which an error rolls back.
-    fn write<T>(
-        &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> StateResult<T> {
-        let mut writer = lock(&self.writer);
-        let run = || {
-            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let result = change(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
-        };
-        run().map_err(|failure: Failure| failure.at(&self.path))
     }
 
     /// Changes a bucket within its quota. What only deletes has none.
@@ -137,7 +31,7 @@ impl SqliteStore {
         bucket: &Bucket,
         quota: Option<Quota>,
         change: impl FnOnce(&mut BucketChange<'_>) -> Result<T, Failure>,
-    ) -> StateResult<T> {
+    ) -> StoreResult<T> {
         self.write(|transaction| {
             let mut bucket = BucketChange::new(transaction, bucket)?;
             let result = change(&mut bucket)?;
@@ -148,7 +42,7 @@ impl SqliteStore {
 }
 
 impl StateStore for SqliteStore {
-    fn get_many(&self, bucket: &Bucket, keys: &[&str]) -> StateResult<Vec<Option<Vec<u8>>>> {
+    fn get_many(&self, bucket: &Bucket, keys: &[&str]) -> StoreResult<Vec<Option<Vec<u8>>>> {
         check_keys(keys.iter().copied())?;
         self.read(bucket, |connection, id| {
             // As many values as this are never too long together.
@@ -158,19 +52,19 @@ impl StateStore for SqliteStore {
                     bytes += length_of(connection, id, key)?.unwrap_or(0);
                 }
                 if bytes > MAX_BATCH_BYTES as u64 {
-                    return Err(StateError::TooManyBytes.into());
+                    return Err(StoreError::TooManyBytes.into());
                 }
             }
             keys.iter().map(|key| value_of(connection, id, key)).collect()
         })
     }
 
-    fn exists(&self, bucket: &Bucket, key: &str) -> StateResult<bool> {
+    fn exists(&self, bucket: &Bucket, key: &str) -> StoreResult<bool> {
         check_keys([key])?;
         self.read(bucket, |connection, id| Ok(length_of(connection, id, key)?.is_some()))
     }
 
-    fn keys(&self, bucket: &Bucket, cursor: Option<&str>, limit: usize) -> StateResult<KeyPage> {
+    fn keys(&self, bucket: &Bucket, cursor: Option<&str>, limit: usize) -> StoreResult<KeyPage> {
         let limit = limit.clamp(1, MAX_PAGE_KEYS);
         // The first text that follows another in the order of bytes has a NUL more.
         let first = cursor.map(|key| format!("{key}\0")).unwrap_or_default();
@@ -192,7 +86,7 @@ impl StateStore for SqliteStore {
         bucket: &Bucket,
         entries: &[(&str, &[u8])],
         quota: Quota,
-    ) -> StateResult<()> {
+    ) -> StoreResult<()> {
         check_keys(entries.iter().map(|(key, _)| *key))?;
         entries.iter().try_for_each(|(key, value)| check_value(key, value))?;
         self.change(bucket, Some(quota), |bucket| {
@@ -200,12 +94,12 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn delete_many(&self, bucket: &Bucket, keys: &[&str]) -> StateResult<()> {
+    fn delete_many(&self, bucket: &Bucket, keys: &[&str]) -> StoreResult<()> {
         check_keys(keys.iter().copied())?;
         self.change(bucket, None, |bucket| keys.iter().try_for_each(|key| bucket.delete(key)))
     }
 
-    fn increment(&self, bucket: &Bucket, key: &str, delta: i64, quota: Quota) -> StateResult<i64> {
+    fn increment(&self, bucket: &Bucket, key: &str, delta: i64, quota: Quota) -> StoreResult<i64> {
         check_keys([key])?;
         self.change(bucket, Some(quota), |bucket| {
             let number = match bucket.get(key)? {
@@ -213,10 +107,10 @@ impl StateStore for SqliteStore {
                 Some(value) => str::from_utf8(&value)
                     .ok()
                     .and_then(|text| text.parse::<i64>().ok())
-                    .ok_or_else(|| StateError::NotANumber { key: key.into() })?,
+                    .ok_or_else(|| StoreError::NotANumber { key: key.into() })?,
             };
             let sum = number.checked_add(delta);
-            let sum = sum.ok_or_else(|| StateError::Overflow { key: key.into() })?;
+            let sum = sum.ok_or_else(|| StoreError::Overflow { key: key.into() })?;
             bucket.set(key, sum.to_string().as_bytes())?;
             Ok(sum)
         })
@@ -229,7 +123,7 @@ impl StateStore for SqliteStore {
         expected: Option<&[u8]>,
         new: &[u8],
         quota: Quota,
-    ) -> StateResult<SwapOutcome> {
+    ) -> StoreResult<SwapOutcome> {
         check_keys([key])?;
         check_value(key, new)?;
         self.change(bucket, Some(quota), |bucket| {
@@ -242,11 +136,11 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn usage(&self, bucket: &Bucket) -> StateResult<BucketUsage> {
+    fn usage(&self, bucket: &Bucket) -> StoreResult<BucketUsage> {
         self.with_reader(|connection| Ok(find(connection, bucket)?.1))
     }
 
-    fn buckets(&self, plugin: Option<&str>) -> StateResult<Vec<(Bucket, BucketUsage)>> {
+    fn buckets(&self, plugin: Option<&str>) -> StoreResult<Vec<(Bucket, BucketUsage)>> {
         self.with_reader(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT keys, bytes, plugin, scope, name FROM buckets
@@ -261,7 +155,7 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn clear(&self, bucket: &Bucket) -> StateResult<()> {
+    fn clear(&self, bucket: &Bucket) -> StoreResult<()> {
         let (scope, name) = bucket.scope.to_columns();
         self.write(|transaction| {
             let delete = "DELETE FROM buckets WHERE scope = ?1 AND name = ?2 AND plugin = ?3";
@@ -269,7 +163,7 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn clear_session(&self, session: &str) -> StateResult<()> {
+    fn clear_session(&self, session: &str) -> StoreResult<()> {
         let (scope, name) = Scope::Session(session.into()).to_columns();
         self.write(|transaction| {
             let delete = "DELETE FROM buckets WHERE scope = ?1 AND name = ?2";
@@ -386,45 +280,4 @@ fn length_of(
     let select = "SELECT octet_length(value) FROM entries WHERE bucket = ?1 AND key = ?2";
     let length = query(connection, select, params![bucket, key], |row| row.get::<_, i64>(0))?;
     Ok(length.map(i64::unsigned_abs))
-}
-
-fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<(), Failure> {
-    connection.prepare_cached(sql)?.execute(params)?;
-    Ok(())
-}
-
-/// The only row that is asked for, if there is one.
-fn query<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Option<T>, Failure> {
-    Ok(connection.prepare_cached(sql)?.query_row(params, read).optional()?)
-}
-
-fn check_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> StateResult<()> {
-    let mut count = 0;
-    for key in keys {
-        count += 1;
-        if key.len() > MAX_KEY_BYTES {
-            return Err(StateError::KeyTooLong { length: key.len() });
-        }
-    }
-    match count > MAX_BATCH_KEYS {
-        true => Err(StateError::TooManyKeys { count }),
-        false => Ok(()),
-    }
-}
-
-fn check_value(key: &str, value: &[u8]) -> StateResult<()> {
-    match value.len() > MAX_VALUE_BYTES {
-        true => Err(StateError::ValueTooLarge { key: key.into(), length: value.len() }),
-        false => Ok(()),
-    }
-}
-
-/// Locks also what a thread held when it panicked: its transaction has been rolled back.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,14 +5,16 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::store::{
+use crate::item::ItemQuota;
+use crate::log::{MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES};
+use crate::state::{
     BucketUsage, MAX_BATCH_BYTES, MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_VALUE_BYTES, Quota,
 };
 
 /// Why state is not read or written. Whatever the reason, a failed write changes nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StateError {
+pub enum StoreError {
     /// The bucket would grow beyond its quota.
     #[error(
         "the stored state would take {} bytes in {} keys, and its quota is {} bytes in {} keys",
@@ -59,6 +61,33 @@ pub enum StateError {
         /// The value's key.
         key: String,
     },
+    /// One call adds more than [`MAX_BATCH_ENTRIES`] entries to a log.
+    #[error("the call has {count} entries, and the most is {MAX_BATCH_ENTRIES}; split it")]
+    TooManyEntries {
+        /// How many entries it adds.
+        count: usize,
+    },
+    /// The entry of a log is longer than [`MAX_ENTRY_BYTES`].
+    #[error("the entry has {length} bytes, and the most is {MAX_ENTRY_BYTES}")]
+    EntryTooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// There would be more items of a kind than there may be.
+    #[error(
+        "there would be {items} items of the kind {kind:?} with {bytes} bytes, and the most is {} with {}",
+        quota.items, quota.bytes
+    )]
+    TooManyItems {
+        /// Their kind.
+        kind: String,
+        /// How many there would be.
+        items: u64,
+        /// How many bytes they would take.
+        bytes: u64,
+        /// What there may be.
+        quota: ItemQuota,
+    },
     /// There is no room on the disk.
     #[error("there is no room on the disk for the state in {}", .0.display())]
     Full(PathBuf),
@@ -90,42 +119,42 @@ pub enum StateError {
 }
 
 /// What an operation on state returns.
-pub(crate) type StateResult<T> = Result<T, StateError>;
+pub(crate) type StoreResult<T> = Result<T, StoreError>;
 
 /// A failure in the middle of an operation, where the database is not named yet.
 pub(crate) enum Failure {
     Io(io::Error),
     Sqlite(rusqlite::Error),
-    State(StateError),
+    State(StoreError),
 }
 
 impl Failure {
     /// The error of an operation on the database in this file.
-    pub(crate) fn at(self, path: &Path) -> StateError {
+    pub(crate) fn at(self, path: &Path) -> StoreError {
         let path = path.to_path_buf();
         match self {
             Self::State(error) => error,
-            Self::Io(error) if error.kind() == io::ErrorKind::StorageFull => StateError::Full(path),
-            Self::Io(error) => StateError::Io(path, error.into()),
+            Self::Io(error) if error.kind() == io::ErrorKind::StorageFull => StoreError::Full(path),
+            Self::Io(error) => StoreError::Io(path, error.into()),
             Self::Sqlite(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DiskFull) => StateError::Full(path),
+                Some(ErrorCode::DiskFull) => StoreError::Full(path),
                 Some(
                     ErrorCode::DatabaseBusy
                     | ErrorCode::DatabaseLocked
                     | ErrorCode::FileLockingProtocolFailed,
-                ) => StateError::Busy(path),
+                ) => StoreError::Busy(path),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                    StateError::Damaged(path, error.into())
+                    StoreError::Damaged(path, error.into())
                 }
                 Some(
                     ErrorCode::CannotOpen
                     | ErrorCode::PermissionDenied
                     | ErrorCode::ReadOnly
                     | ErrorCode::SystemIoFailure,
-                ) => StateError::Io(path, error.into()),
-                Some(_) => StateError::Database(path, error.into()),
+                ) => StoreError::Io(path, error.into()),
+                Some(_) => StoreError::Database(path, error.into()),
                 // The statements are ours, so what cannot be read as it was written has been changed since.
-                None => StateError::Damaged(path, error.into()),
+                None => StoreError::Damaged(path, error.into()),
             },
         }
     }
@@ -143,8 +172,8 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-impl From<StateError> for Failure {
-    fn from(error: StateError) -> Self {
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
         Self::State(error)
     }
 }
