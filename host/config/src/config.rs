@@ -16,6 +16,7 @@ use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use crate::call_policy::CallRule;
 use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
 pub use issuer::IssuerSettings;
@@ -27,14 +28,14 @@ pub use settings::{
 };
 use settings::{
     CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable,
-    SamplingTable, ScriptEntry, WatchTable,
+    SamplingTable, ScriptEntry, ToolTable, WatchTable,
 };
 pub use supervision::Supervision;
 
 pub use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, McpEntry, Transport};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::limits::{Limits, LimitsTable};
-use crate::policy::Policy;
+use crate::policy::{PluginPolicy, Policy};
 use crate::toml_parse::parse;
 
 /// One configuration file.
@@ -59,6 +60,8 @@ pub struct Config {
     /// How tools are called, by the names they have for callers; `*` stands for anything. Of
     /// several that fit, what the first says holds.
     pub tools: Vec<(String, ToolRule)>,
+    /// Which calls of tools may be made. Deny wins; else the first rule that fits decides.
+    pub calls: Vec<CallRule>,
     /// Where what it names stands in the order of precedence: [`Origin::Config`], or
     /// [`Origin::User`] for the user's own.
     pub origin: Origin,
@@ -113,6 +116,7 @@ impl Default for Config {
             policy: Policy::default(),
             hooks: HookSettings::default(),
             tools: Vec::new(),
+            calls: Vec::new(),
             origin: Origin::default(),
             settings: BTreeMap::new(),
             limits: Limits::default(),
@@ -215,7 +219,7 @@ struct File {
     #[serde(default)]
     hooks: HooksTable,
     #[serde(default)]
-    tools: BTreeMap<String, ToolRule>,
+    tools: BTreeMap<String, ToolTable>,
     #[serde(default)]
     history: CallHistoryTable,
     #[serde(default)]
@@ -384,7 +388,13 @@ impl Config {
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
         let of_profile = |is_set: fn(&ProfileSettings) -> bool| profiles.values().any(is_set);
         let of_issuer = |is_set: fn(&IssuerSettings) -> bool| issuer.as_ref().is_some_and(is_set);
+        let of_plugin =
+            |is_set: fn(&PluginPolicy) -> bool| self.policy.plugins.values().any(is_set);
         let keys = [
+            (
+                "policy.plugins.*.believe_annotations",
+                of_plugin(|plugin| plugin.believe_annotations.is_some()),
+            ),
             ("supervision.concurrent_starts", concurrent_starts.is_some()),
             ("history.enabled", history.enabled.is_some()),
             ("history.max_mib", history.max_mib.is_some()),
@@ -404,6 +414,7 @@ impl Config {
                 "profiles.*.calls_per_minute",
                 of_profile(|profile| profile.calls_per_minute.is_some()),
             ),
+            ("profiles.*.calls", of_profile(|profile| profile.calls.is_some())),
             ("issuer.url", issuer.is_some()),
             ("issuer.audience", issuer.is_some()),
             ("issuer.jwks", of_issuer(|issuer| issuer.jwks.is_some())),
@@ -523,9 +534,16 @@ impl Config {
         let profiles = profiles.into_iter().map(|(ProfileName(name), profile)| (name, profile));
         let profiles = profiles.collect();
         let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
-        let mut tools: Vec<(String, ToolRule)> = tools.into_iter().collect();
+        let mut tool_tables: Vec<(String, ToolTable)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
-        tools.sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
+        tool_tables
+            .sort_by_key(|(pattern, _)| (pattern.contains('*'), std::cmp::Reverse(pattern.len())));
+        let (mut tools, mut calls) = (Vec::new(), Vec::new());
+        for (pattern, table) in tool_tables {
+            let (rule, rules) = table.split(&pattern);
+            calls.extend(rules);
+            tools.push((pattern, rule));
+        }
         let origin = Origin::Config;
         let mut config = Self {
             path,
@@ -536,6 +554,7 @@ impl Config {
             discovery,
             policy,
             tools,
+            calls,
             origin,
             settings,
             client: client.clone(),

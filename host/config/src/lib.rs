@@ -13,6 +13,7 @@ pub mod address;
 pub mod admit;
 pub mod approval;
 pub mod approvals;
+pub mod call_policy;
 pub mod config;
 pub mod contract;
 pub mod diagnostic;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::call_policy::CallMode;
 use crate::limits::LimitsTable;
 use crate::pins::PinMode;
 use crate::tool_filter::ToolFilter;
@@ -22,6 +23,8 @@ pub struct Policy {
     /// Whether only plugins are let in that a lock file binds, those that are allowed or enabled by
     /// their ids, and those that come with the host.
     pub locked: bool,
+    /// What becomes of calls of which no rule under `[tools]` says anything.
+    pub calls: Option<CallMode>,
     /// Whether MCP servers are confined.
     pub confine: Option<ConfinePolicy>,
     /// What holds for single plugins, by their ids.
@@ -68,6 +71,8 @@ pub struct PluginPolicy {
     /// What becomes of what an MCP server says that is not what it was when it was first seen; it goes
     /// before `pins` of the server's own entry.
     pub pins: Option<PinMode>,
+    /// Whether what an MCP server says of its tools' effects is believed.
+    pub believe_annotations: Option<bool>,
 }
 
 impl PluginPolicy {

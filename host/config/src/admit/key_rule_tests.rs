@@ -2,15 +2,18 @@
 
 use proptest::option;
 use proptest::prelude::*;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
+use tenon_types::ToolAnnotations;
 use tenon_types::name::NameStyle;
 
 use super::{Refusal, Rules, admit};
+use crate::call_policy::{CallFacts, CallRules};
 use crate::config::combine::{
-    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, confine, pin_mode,
-    speaking_for,
+    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, believes_annotations,
+    confine, pin_mode, speaking_for,
 };
 use crate::config::{
     Config, Invisible, OnFailure, ProfileSettings, ResourceTools, Supervision, ToolRule,
@@ -216,6 +219,15 @@ impl MergedConfigs {
         ToolRules::new(&self.configs).of(&name, &name, of.owner())
     }
 
+    /// What becomes of calls of the tool `t` by clients with the profile `x`.
+    fn call_decision(&self, of: TrialPlugin) -> i64 {
+        let name = format!("{}__t", of.id());
+        let rules = CallRules::new(&self.configs);
+        let policy = rules.of(&name, &name, of.owner(), ToolAnnotations::default());
+        let facts = CallFacts { arguments: &json!({}), principal: None, profile: Some("x") };
+        policy.decide(&facts).decision as i64
+    }
+
     /// Whether the tool `t` is not wanted.
     fn unwanted(&self, of: TrialPlugin) -> i64 {
         let filters = ToolFilters::new(&self.configs);
@@ -375,6 +387,12 @@ fn trials() -> Vec<KeyRuleCase> {
         simple("policy.deny", &["[]", all], Servers, MergedConfigs::refused),
         simple("policy.locked", &["false", "true"], Servers, MergedConfigs::refused),
         simple(
+            "policy.calls",
+            &["\"trusting\"", "\"careful\"", "\"locked\""],
+            Servers,
+            MergedConfigs::call_decision,
+        ),
+        simple(
             "policy.confine",
             &["\"off\"", "\"preferred\"", "\"required\""],
             Servers,
@@ -401,6 +419,9 @@ fn trials() -> Vec<KeyRuleCase> {
         ),
         policy("policy.plugins.*.pins", &["\"off\"", "\"warn\"", "\"hold\""], Servers, |w, of| {
             pin_mode(&w.configs, of.id(), of.owner(), None) as i64
+        }),
+        policy("policy.plugins.*.believe_annotations", &["true", "false"], Own, |w, of| {
+            (!believes_annotations(&w.configs, of.id(), of.owner())).into()
         }),
         simple("hooks.timeout", &["\"9s\"", "\"2s\""], Own, |w, of| {
             -millis(w.own(of).hooks.timeout)
@@ -429,6 +450,20 @@ fn trials() -> Vec<KeyRuleCase> {
             // What a tool says of itself may be the least, and counts for more than what a project says.
             or_unsaid(of, w.tool(of).side_effects.map(|effects| 2 * effects as i64), 3)
         }),
+        tool(
+            "tools.*.approve",
+            &["\"allow\"", "\"ask\"", "\"deny\""],
+            MergedConfigs::call_decision,
+        ),
+        tool(
+            "tools.*.when",
+            &[
+                "[{ approve = \"allow\", profiles = [\"x\"] }]",
+                "[{ approve = \"ask\", profiles = [\"x\"] }]",
+                "[{ approve = \"deny\", profiles = [\"x\"] }]",
+            ],
+            MergedConfigs::call_decision,
+        ),
         simple("history.enabled", &["true", "false"], Own, |w, _| w.first().history.enabled.into()),
         simple("history.max_mib", &["9", "2"], Own, |w, _| w.first().history.max_mib.into()),
         simple("sampling.model", &["\"m1\"", "\"m2\""], Own, |w, _| {
@@ -468,6 +503,9 @@ fn trials() -> Vec<KeyRuleCase> {
         profile("profiles.*.calls_per_minute", &["9", "2"], |w, _| {
             let calls = w.profile().and_then(|profile| profile.calls_per_minute);
             calls.map_or(UNSAID, |calls| -i64::from(calls.get()))
+        }),
+        profile("profiles.*.calls", &["\"trusting\"", "\"locked\""], |w, _| {
+            w.profile().and_then(|profile| profile.calls).map_or(UNSAID, |mode| mode as i64)
         }),
         issuer("issuer.url", &["\"https://a9\"", "\"https://a2\""], |w, _| {
             w.first().issuer.as_ref().map_or(UNSAID, |issuer| -number(&issuer.url))

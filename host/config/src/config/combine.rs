@@ -144,6 +144,11 @@ pub const KEY_RULES: &[KeyRule] = &[
         "a plugin must pass both files; one that no project setting applies to, only the user's",
     ),
     row(
+        "policy.calls",
+        Stricter,
+        "`\"locked\"` before `\"careful\"` before `\"trusting\"`, of a project's file where it reaches",
+    ),
+    row(
         "policy.confine",
         OwnPluginsStricter,
         "`\"required\"` before `\"preferred\"` before `\"off\"`",
@@ -169,6 +174,7 @@ pub const KEY_RULES: &[KeyRule] = &[
         OwnPluginsStricter,
         "`\"hold\"` before `\"warn\"` before `\"off\"`; it goes before `pins` of a server's entry",
     ),
+    row("policy.plugins.*.believe_annotations", UserOnly, ""),
     row("hooks.timeout", OwnPlugins, ""),
     row("hooks.on_failure", Stricter, "`\"stop\"` holds"),
     row("hooks.deterministic", OwnPlugins, ""),
@@ -181,6 +187,16 @@ pub const KEY_RULES: &[KeyRule] = &[
     ),
     row("tools.*.retry_backoff", Stricter, "the longer"),
     row("tools.*.side_effects", Stricter, "the more; a project lowers them only for its own tools"),
+    row(
+        "tools.*.approve",
+        Stricter,
+        "`\"deny\"` before `\"ask\"` before `\"allow\"`, of a project's file where it reaches",
+    ),
+    row(
+        "tools.*.when",
+        Stricter,
+        "`\"deny\"` before `\"ask\"` before `\"allow\"`, of a project's file where it reaches",
+    ),
     row("history.enabled", UserOnly, ""),
     row("history.max_mib", UserOnly, ""),
     row("sampling.model", UserOnly, ""),
@@ -196,6 +212,7 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("profiles.*.prompts", UserOnly, ""),
     row("profiles.*.prefix", UserOnly, ""),
     row("profiles.*.calls_per_minute", UserOnly, ""),
+    row("profiles.*.calls", UserOnly, ""),
     row("issuer.url", UserOnly, ""),
     row("issuer.audience", UserOnly, ""),
     row("issuer.jwks", UserOnly, ""),
@@ -305,6 +322,17 @@ pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinM
     let speaker = speaking_for(configs, owner.origin);
     let mode = speaker.and_then(said).or(own).unwrap_or_default();
     raised(configs, owner, mode, said)
+}
+
+/// Whether what a server says of its tools' effects is believed. No project vouches for its own servers.
+pub fn believes_annotations(configs: &[Config], plugin: &str, owner: Owner) -> bool {
+    let is_apart = configs.iter().any(|config| is_bounded(config, configs));
+    let speaker = match is_apart {
+        true => of_user(configs),
+        false => speaking_for(configs, owner.origin),
+    };
+    let policy = speaker.and_then(|config| config.policy.plugins.get(plugin));
+    policy.and_then(|policy| policy.believe_annotations).unwrap_or_default()
 }
 
 /// Whether the servers of an owner are confined.

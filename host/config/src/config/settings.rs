@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tenon_types::name::NameStyle;
 
+use crate::call_policy::{CallDecision, CallMode, CallRule, CallRuleTable};
 use crate::toml_parse::some_time;
 
 /// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
@@ -54,23 +55,46 @@ impl Default for DiscoverySettings {
     }
 }
 
-/// `[tools."MAX_NAME_LENGTH"]`: how a tool is called. What is not said is as the plugin has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// How a tool is called: `[tools."PATTERN"]`. What is not said is as the plugin has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRule {
     /// Whether it may be called.
     pub enabled: Option<bool>,
     /// How long one attempt may take.
-    #[serde(deserialize_with = "some_time")]
     pub timeout: Option<Duration>,
     /// How often a call is tried that fails for a reason which may pass; once, where nothing is
     /// said. Only a tool whose calls may be repeated is tried again.
     pub max_attempts: Option<NonZeroU32>,
     /// How long to wait before the second attempt; each further one waits twice as long.
-    #[serde(with = "humantime_serde")]
     pub retry_backoff: Option<Duration>,
     /// What its calls change, in place of what the tool says of itself.
     pub side_effects: Option<SideEffects>,
+}
+
+/// `[tools."PATTERN"]`, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolTable {
+    enabled: Option<bool>,
+    #[serde(default, deserialize_with = "some_time")]
+    timeout: Option<Duration>,
+    max_attempts: Option<NonZeroU32>,
+    #[serde(default, with = "humantime_serde")]
+    retry_backoff: Option<Duration>,
+    side_effects: Option<SideEffects>,
+    approve: Option<CallDecision>,
+    #[serde(default)]
+    when: Vec<CallRuleTable>,
+}
+
+impl ToolTable {
+    /// How the tools are called, and which of their calls may be made.
+    pub(super) fn split(self, pattern: &str) -> (ToolRule, Vec<CallRule>) {
+        let Self { enabled, timeout, max_attempts, retry_backoff, side_effects, approve, when } =
+            self;
+        let rule = ToolRule { enabled, timeout, max_attempts, retry_backoff, side_effects };
+        (rule, CallRule::of_table(pattern, approve, when))
+    }
 }
 
 /// How long to wait before a second attempt at a call, where nothing is said.
@@ -347,6 +371,8 @@ pub struct ProfileSettings {
     pub prefix: Option<bool>,
     /// How often in a minute one client may call each tool. As often as it likes, where it is not said.
     pub calls_per_minute: Option<NonZeroU32>,
+    /// What becomes of calls of which no rule says anything, in place of `calls` under `[policy]`.
+    pub calls: Option<CallMode>,
 }
 
 /// The name of a profile, which stands in URLs.

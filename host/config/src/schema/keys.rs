@@ -2,6 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
+/// A name that a file chooses itself, where any will do.
+const OWN_NAME: &str = "x";
+
+/// A name that a file may choose in a table.
+fn own_name(table: Value) -> String {
+    table["propertyNames"]["examples"][0].as_str().unwrap_or(OWN_NAME).to_string()
+}
+
 /// A schema of a file.
 pub(super) struct FileSchema(Value);
 
@@ -121,9 +129,12 @@ impl FileSchema {
     pub(super) fn file_with(&self, start: Value, steps: &[String], value: &Value) -> Value {
         let mut file = start;
         let mut place = &mut file;
-        for step in steps {
-            let name = if step == "*" { "x" } else { step };
-            place = match name {
+        for (number, step) in steps.iter().enumerate() {
+            let name = match step.as_str() {
+                "*" => self.at(&steps[..number]).and_then(|table| self.table(&table)).map(own_name),
+                name => Some(name.to_string()),
+            };
+            place = match name.as_deref().unwrap_or(OWN_NAME) {
                 "[]" => {
                     *place = json!([{}]);
                     &mut place[0]
@@ -168,10 +179,10 @@ impl FileSchema {
             members.entry(&name).or_insert_with(sample);
         }
         let (name, schema) = match step.as_str() {
-            "*" => ("x", &table["additionalProperties"]),
-            name => (name, &table["properties"][name]),
+            "*" => (own_name(table.clone()), &table["additionalProperties"]),
+            name => (name.to_string(), &table["properties"][name]),
         };
-        self.complete(schema, &mut members[name], rest);
+        self.complete(schema, &mut members[&name], rest);
     }
 
     fn sample(&self, schema: &Value) -> Value {

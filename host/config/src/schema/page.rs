@@ -121,8 +121,12 @@ fn kind_of(schema: &FileSchema, resolved: &Value) -> String {
             Some(minimum @ 0..) => format!("whole number from {minimum}"),
             _ => "whole number".into(),
         },
+        Some("number") => "number".into(),
         Some("array") => {
             let items = schema.resolve(&resolved["items"]);
+            if items["enum"].is_array() {
+                return format!("list of {}", kind_of(schema, &items));
+            }
             match (items["type"].as_str(), items["anyOf"].is_array()) {
                 (Some("string"), _) => "list of texts".into(),
                 (Some("array"), _) => "list of lists of texts".into(),
@@ -131,7 +135,8 @@ fn kind_of(schema: &FileSchema, resolved: &Value) -> String {
             }
         }
         Some(_) => "table".into(),
-        None => "text or table".into(),
+        None if resolved["anyOf"].is_array() => "text or table".into(),
+        None => "any value".into(),
     }
 }
 

@@ -1,0 +1,259 @@
+//! What a rule demands of one argument: that it equals a value, fits a glob or a regular expression, or is in a range.
+
+use globset::{GlobBuilder, GlobMatcher};
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Number, Value};
+use std::fmt;
+
+use super::Fit;
+
+/// The longest glob or regular expression, in bytes.
+const MAX_PATTERN_BYTES: usize = 4096;
+
+/// The most memory that a compiled regular expression may take, in bytes.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
+/// Where an argument is in the arguments of a call: a JSON Pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ArgumentPointer {
+    text: String,
+    tokens: Vec<String>,
+}
+
+impl TryFrom<String> for ArgumentPointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let wrong = |problem: &str| Err(format!("`{text}` is no JSON Pointer: {problem}"));
+        let Some(rest) = text.strip_prefix('/') else {
+            return wrong("it must begin with `/`, as in \"/path\"");
+        };
+        let mut tokens = Vec::new();
+        for token in rest.split('/') {
+            if token.replace("~0", "").replace("~1", "").contains('~') {
+                return wrong("`~` must be written as `~0`");
+            }
+            tokens.push(token.replace("~1", "/").replace("~0", "~"));
+        }
+        Ok(Self { text, tokens })
+    }
+}
+
+impl ArgumentPointer {
+    /// The pointer as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The value that it points at.
+    pub fn find<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
+        self.tokens.iter().try_fold(arguments, |value, token| match value {
+            Value::Object(members) => members.get(token),
+            Value::Array(items) => items.get(index(token)?),
+            _ => None,
+        })
+    }
+}
+
+/// An index of an array, which RFC 6901 writes without a sign and without leading zeros.
+fn index(token: &str) -> Option<usize> {
+    let is_canonical = token == "0" || !token.starts_with(['0', '+']);
+    token.parse().ok().filter(|_| is_canonical)
+}
+
+/// What is demanded of an argument. All that is said has to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "ArgumentTable")]
+pub struct ArgumentTest {
+    equals: Option<Value>,
+    glob: Option<TextGlob>,
+    regex: Option<TextRegex>,
+    min: Option<Bound>,
+    max: Option<Bound>,
+}
+
+/// The same as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArgumentTable {
+    equals: Option<Value>,
+    glob: Option<TextGlob>,
+    regex: Option<TextRegex>,
+    min: Option<Bound>,
+    max: Option<Bound>,
+}
+
+impl TryFrom<ArgumentTable> for ArgumentTest {
+    type Error = &'static str;
+
+    fn try_from(table: ArgumentTable) -> Result<Self, Self::Error> {
+        let ArgumentTable { equals, glob, regex, min, max } = table;
+        let is_empty = equals.is_none()
+            && glob.is_none()
+            && regex.is_none()
+            && min.is_none()
+            && max.is_none();
+        match is_empty {
+            true => Err("a test of an argument needs `equals`, `glob`, `regex`, `min` or `max`"),
+            false => Ok(Self { equals, glob, regex, min, max }),
+        }
+    }
+}
+
+impl ArgumentTest {
+    /// Whether a value is as demanded. One that is of another type than the test is about may mean anything to the tool.
+    pub(super) fn fit(&self, value: &Value) -> Fit {
+        let equals = self.equals.as_ref().map(|wanted| Fit::of(is_equal(wanted, value)));
+        let glob = self.glob.as_ref().map(|glob| of_text(value, |text| glob.fit(text)));
+        let regex = self.regex.as_ref().map(|regex| of_text(value, |text| regex.fit(text)));
+        let min = self.min.as_ref().map(|min| of_number(value, |number| number >= min.0));
+        let max = self.max.as_ref().map(|max| of_number(value, |number| number <= max.0));
+        [equals, glob, regex, min, max].into_iter().flatten().fold(Fit::Yes, Fit::min)
+    }
+}
+
+/// As it is written: `glob "/work/**"`.
+impl fmt::Display for ArgumentTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { equals, glob, regex, min, max } = self;
+        let parts = [
+            equals.as_ref().map(|value| format!("equals {value}")),
+            glob.as_ref().map(|glob| format!("glob {:?}", glob.0.glob().glob())),
+            regex.as_ref().map(|regex| format!("regex {:?}", regex.text)),
+            min.as_ref().map(|min| format!("min {}", min.0)),
+            max.as_ref().map(|max| format!("max {}", max.0)),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn of_text(value: &Value, fit: impl FnOnce(&str) -> Fit) -> Fit {
+    value.as_str().map_or(Fit::Unclear, fit)
+}
+
+fn of_number(value: &Value, holds: impl FnOnce(f64) -> bool) -> Fit {
+    value.as_f64().map_or(Fit::Unclear, |number| Fit::of(holds(number)))
+}
+
+/// Whether two values are the same JSON: `1` and `1.0` are.
+fn is_equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        // Integers are compared as they are: as floating-point numbers, great ones that differ are equal.
+        (Value::Number(one), Value::Number(other)) if !one.is_f64() && !other.is_f64() => one == other,
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(key, one)| other.get(key).is_some_and(|other| is_equal(one, other));
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
+/// The least or the greatest number of a range.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "Number")]
+struct Bound(f64);
+
+// It is a number.
+impl Eq for Bound {}
+
+impl TryFrom<Number> for Bound {
+    type Error = &'static str;
+
+    fn try_from(number: Number) -> Result<Self, Self::Error> {
+        number.as_f64().map(Self).ok_or("it is no number")
+    }
+}
+
+/// A glob over texts with `/` between their segments: `*`, `?` and `[…]` stand for text within a segment, `**` for any
+/// number of segments, `{a,b}` for either.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct TextGlob(GlobMatcher);
+
+impl PartialEq for TextGlob {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.glob() == other.0.glob()
+    }
+}
+
+impl Eq for TextGlob {}
+
+impl TryFrom<String> for TextGlob {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        check_length(&text)?;
+        let glob = GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).build();
+        glob.map(|glob| Self(glob.compile_matcher())).map_err(|error| error.to_string())
+    }
+}
+
+impl TextGlob {
+    /// A path that climbs may lead elsewhere than it reads.
+    fn fit(&self, text: &str) -> Fit {
+        let climbs = text.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
+        match climbs {
+            true => Fit::Unclear,
+            false => Fit::of(self.0.is_match(text)),
+        }
+    }
+}
+
+/// A regular expression that has to fit a whole text.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct TextRegex {
+    text: String,
+    whole: Regex,
+}
+
+impl PartialEq for TextRegex {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for TextRegex {}
+
+impl TryFrom<String> for TextRegex {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        check_length(&text)?;
+        // By itself first: `a)(b` would be one within the parentheses.
+        let compile = |text: &str| {
+            regex::RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build().map_err(|error| {
+                format!("`{text}` is no regular expression: {}", last_line(&error.to_string()))
+            })
+        };
+        compile(&text)?;
+        // A comment of the expression's own may take the rest of its line.
+        let whole = |end: &str| compile(&format!(r"\A(?:{text}{end})\z"));
+        let whole = whole("").or_else(|_| whole("\n"))?;
+        Ok(Self { text, whole })
+    }
+}
+
+impl TextRegex {
+    fn fit(&self, text: &str) -> Fit {
+        Fit::of(self.whole.is_match(text))
+    }
+}
+
+/// The parser of regular expressions shows the place on several lines, and says last what is wrong.
+fn last_line(message: &str) -> &str {
+    message.lines().last().unwrap_or_default().trim_start_matches("error: ")
+}
+
+fn check_length(text: &str) -> Result<(), String> {
+    match text.len() > MAX_PATTERN_BYTES {
+        true => Err(format!("a pattern has at most {MAX_PATTERN_BYTES} bytes")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,433 @@
+//! Which calls of tools may be made by the operator's rules: at once, after somebody has approved the call, or not at
+//! all.
+//!
+//! A [`CallRule`] stands under `[tools]` and speaks of the tools whose names fit its pattern. It may have conditions: on
+//! arguments, on what the tool says of itself, on who calls. Where no rule speaks of a call, the [`CallMode`] does. Asking
+//! somebody, and keeping what was answered, is left to others.
+
+mod argument;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use tenon_types::ToolAnnotations;
+use tenon_types::text::fits;
+
+pub use argument::{ArgumentPointer, ArgumentTest};
+pub(crate) use rule::CallRuleTable;
+pub use rule::{AnnotationHint, CallRule};
+
+use crate::config::combine::{Owner, is_bounded};
+use crate::config::{Config, Origin, SideEffects};
+
+/// What becomes of a call, from the loosest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallDecision {
+    /// It is made.
+    Allow,
+    /// It is made if somebody approves it.
+    Ask,
+    /// It is not made.
+    Deny,
+}
+
+impl CallDecision {
+    /// The decision as configurations spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What becomes of calls of which no rule says anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallMode {
+    /// All are made.
+    #[default]
+    Trusting,
+    /// Calls are made of tools that are known to destroy nothing. All others have to be approved.
+    Careful,
+    /// None is made.
+    Locked,
+}
+
+impl CallMode {
+    /// The mode as configurations spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trusting => "trusting",
+            Self::Careful => "careful",
+            Self::Locked => "locked",
+        }
+    }
+
+    /// What becomes of the calls of a tool.
+    fn decide(self, known: KnownEffects) -> CallDecision {
+        match self {
+            Self::Trusting => CallDecision::Allow,
+            Self::Careful if known.destructive() == Fit::No => CallDecision::Allow,
+            Self::Careful => CallDecision::Ask,
+            Self::Locked => CallDecision::Deny,
+        }
+    }
+}
+
+/// Whether something is as a condition demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// It is not.
+    No,
+    /// Nobody can tell. What forbids or asks holds then, and what allows does not.
+    Unclear,
+    /// It is.
+    Yes,
+}
+
+impl Fit {
+    fn of(is_so: bool) -> Self {
+        if is_so { Self::Yes } else { Self::No }
+    }
+
+    /// Whether a rule that decides so speaks of what fits so.
+    fn lets_speak(self, decision: CallDecision) -> bool {
+        match decision {
+            CallDecision::Allow => self == Self::Yes,
+            CallDecision::Ask | CallDecision::Deny => self != Self::No,
+        }
+    }
+}
+
+/// What is known of the effects of a tool's calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct KnownEffects {
+    /// What the tool says of itself; nothing where it is not believed.
+    hints: ToolAnnotations,
+    /// What the file says of it.
+    side_effects: Option<SideEffects>,
+}
+
+impl KnownEffects {
+    fn hint(self, hint: AnnotationHint) -> Fit {
+        let told = |said: Option<bool>| said.map_or(Fit::Unclear, Fit::of);
+        match hint {
+            AnnotationHint::ReadOnly => self.read_only(),
+            AnnotationHint::Destructive => self.destructive(),
+            AnnotationHint::OpenWorld => told(self.hints.open_world),
+            AnnotationHint::Idempotent => match self.side_effects {
+                Some(effects) => Fit::of(effects != SideEffects::Repeated),
+                None if self.read_only() == Fit::Yes => Fit::Yes,
+                None => told(self.hints.idempotent),
+            },
+        }
+    }
+
+    fn read_only(self) -> Fit {
+        match self.side_effects {
+            Some(effects) => Fit::of(effects == SideEffects::None),
+            None => self.hints.read_only.map_or(Fit::Unclear, Fit::of),
+        }
+    }
+
+    /// What changes nothing destroys nothing.
+    fn destructive(self) -> Fit {
+        match self.read_only() {
+            Fit::Yes => Fit::No,
+            _ => self.hints.destructive.map_or(Fit::Unclear, Fit::of),
+        }
+    }
+}
+
+/// What a decision is made of besides the tool.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFacts<'a> {
+    /// The arguments of the call.
+    pub arguments: &'a Value,
+    /// Whose call it is, if known.
+    pub principal: Option<&'a str>,
+    /// The profile that the client uses, if it uses one.
+    pub profile: Option<&'a str>,
+}
+
+/// What was decided of a call, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallVerdict {
+    /// The decision.
+    pub decision: CallDecision,
+    /// What decided.
+    pub by: DecidedBy,
+}
+
+/// What decided of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// A rule.
+    Rule(RuleSource),
+    /// No rule: the mode.
+    Mode(CallMode),
+}
+
+impl fmt::Display for DecidedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(source) => source.fmt(f),
+            Self::Mode(mode) => {
+                let why = match mode {
+                    CallMode::Trusting => "allows calls of which no rule says anything",
+                    CallMode::Careful => "asks about tools that may destroy something",
+                    CallMode::Locked => "allows only what a rule allows",
+                };
+                write!(f, "the mode `{}`, which {why}", mode.as_str())
+            }
+        }
+    }
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleSource {
+    /// The configuration; empty for one that was made in code.
+    pub file: Arc<Path>,
+    /// The pattern under `[tools]`.
+    pub pattern: String,
+    /// Its number among those with conditions, counted from one; nothing for the one without.
+    pub number: Option<usize>,
+}
+
+impl fmt::Display for RuleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, pattern, number } = self;
+        match number {
+            None => write!(f, "`approve` under [tools.\"{pattern}\"]")?,
+            Some(number) => write!(f, "[[tools.\"{pattern}\".when]] number {number}")?,
+        }
+        match file.as_os_str().is_empty() {
+            true => f.write_str(" of the host's configuration"),
+            false => write!(f, " of {}", file.display()),
+        }
+    }
+}
+
+/// The rules of configurations, by whose they are.
+#[derive(Debug, Clone, Default)]
+pub struct CallRules {
+    /// Those of the project, or of configurations that were made in code.
+    project: Vec<FileRules>,
+    /// Those of the user, where they are apart.
+    user: Vec<FileRules>,
+}
+
+/// The rules of one configuration.
+#[derive(Debug, Clone)]
+struct FileRules {
+    file: Arc<Path>,
+    rules: Vec<Arc<CallRule>>,
+    /// What calls of tools change, by patterns of their names.
+    side_effects: Vec<(String, SideEffects)>,
+    mode: Option<CallMode>,
+    /// The modes of profiles that have their own.
+    profiles: Arc<[(String, CallMode)]>,
+}
+
+impl FileRules {
+    fn new(config: &Config) -> Self {
+        let modes = config.profiles.iter();
+        let modes = modes.filter_map(|(name, profile)| Some((name.clone(), profile.calls?)));
+        let effects = config.tools.iter();
+        let effects =
+            effects.filter_map(|(pattern, rule)| Some((pattern.clone(), rule.side_effects?)));
+        Self {
+            file: config.path.as_path().into(),
+            rules: config.calls.iter().cloned().map(Arc::new).collect(),
+            side_effects: effects.collect(),
+            mode: config.policy.calls,
+            profiles: modes.collect(),
+        }
+    }
+}
+
+impl CallRules {
+    /// What these files say together, the user's and the project's.
+    pub fn new(configs: &[Config]) -> Self {
+        let mut rules = Self::default();
+        let is_apart = configs.iter().any(|config| is_bounded(config, configs));
+        for config in configs {
+            let is_users = !is_apart || config.origin == Origin::User;
+            let place = if is_users { &mut rules.user } else { &mut rules.project };
+            place.push(FileRules::new(config));
+        }
+        rules
+    }
+
+    /// The policy for the calls of a tool of somebody's plugin: by its name, and for the user's rules also by the name that
+    /// it would have as the user's file has tools named. `hints` is what the tool says of itself; nothing where it is not
+    /// believed. A project makes the policy of its user's plugins only stricter.
+    pub fn of(
+        &self,
+        name: &str,
+        users_name: &str,
+        owner: Owner,
+        hints: ToolAnnotations,
+    ) -> CallPolicy {
+        let user = PolicyLayer::new(&self.user, &[name, users_name], hints);
+        let user = PolicyLayer { mode: Some(user.mode.unwrap_or_default()), ..user };
+        let mut layers = vec![user];
+        if owner.origin.is_of_project() || !owner.is_shielded {
+            layers.push(PolicyLayer::new(&self.project, &[name], hints));
+        }
+        layers.retain(|layer| !layer.says_nothing());
+        CallPolicy { layers: layers.into() }
+    }
+}
+
+/// What decides of the calls of one tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallPolicy {
+    /// Each decides by itself; the strictest decision holds.
+    layers: Arc<[PolicyLayer]>,
+}
+
+/// What somebody says of the calls of one tool.
+#[derive(Debug, Clone, PartialEq)]
+struct PolicyLayer {
+    /// In the order in which they are asked.
+    rules: Vec<ToolRuleOfFile>,
+    known: KnownEffects,
+    mode: Option<CallMode>,
+    profiles: Arc<[(String, CallMode)]>,
+}
+
+/// A rule that speaks of a tool.
+#[derive(Debug, Clone, PartialEq)]
+struct ToolRuleOfFile {
+    rule: Arc<CallRule>,
+    file: Arc<Path>,
+    /// How what is known of the tool fits.
+    hints: Fit,
+}
+
+impl ToolRuleOfFile {
+    fn source(&self) -> RuleSource {
+        let CallRule { pattern, number, .. } = &*self.rule;
+        RuleSource { file: self.file.clone(), pattern: pattern.clone(), number: *number }
+    }
+}
+
+impl PolicyLayer {
+    fn new(files: &[FileRules], names: &[&str], hints: ToolAnnotations) -> Self {
+        let is_meant = |pattern: &str| names.iter().any(|name| fits(pattern, name));
+        let mut effects = files.iter().flat_map(|file| &file.side_effects);
+        let side_effects = effects.find(|(pattern, _)| is_meant(pattern)).map(|(_, of)| *of);
+        let known = KnownEffects { hints, side_effects };
+        let rules = files.iter().flat_map(|file| {
+            let meant = file.rules.iter().filter(|rule| is_meant(&rule.pattern));
+            meant.map(|rule| ToolRuleOfFile {
+                rule: rule.clone(),
+                file: file.file.clone(),
+                hints: rule.hints_fit(known),
+            })
+        });
+        Self {
+            rules: rules.collect(),
+            known,
+            mode: files.iter().find_map(|file| file.mode),
+            profiles: files.iter().flat_map(|file| file.profiles.iter().cloned()).collect(),
+        }
+    }
+
+    /// Whether whatever is called is allowed.
+    fn says_nothing(&self) -> bool {
+        self.rules.is_empty()
+            && self.mode.unwrap_or_default() == CallMode::Trusting
+            && self.profiles.iter().all(|(_, mode)| *mode == CallMode::Trusting)
+    }
+
+    /// The mode for this call.
+    fn mode(&self, facts: &CallFacts<'_>) -> Option<CallMode> {
+        let mut own = self.profiles.iter().filter(|(name, _)| facts.profile == Some(name));
+        own.next().map(|(_, mode)| *mode).or(self.mode)
+    }
+
+    fn decide(&self, facts: &CallFacts<'_>) -> Option<CallVerdict> {
+        let mut decided: Option<&ToolRuleOfFile> = None;
+        for asked in &self.rules {
+            let decision = asked.rule.decision;
+            // After one that speaks, only what forbids counts.
+            if decided.is_some() && decision != CallDecision::Deny {
+                continue;
+            }
+            if asked.rule.fit(asked.hints, facts).lets_speak(decision) {
+                decided = Some(asked);
+                if decision == CallDecision::Deny {
+                    break;
+                }
+            }
+        }
+        if let Some(rule) = decided {
+            let by = DecidedBy::Rule(rule.source());
+            return Some(CallVerdict { decision: rule.rule.decision, by });
+        }
+        let mode = self.mode(facts)?;
+        Some(CallVerdict { decision: mode.decide(self.known), by: DecidedBy::Mode(mode) })
+    }
+}
+
+impl CallPolicy {
+    /// Whether each call is made, whatever its arguments are and whoever makes it.
+    pub fn allows_all(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// Decides of a call. Deny wins; else the first rule that fits decides, and the mode where none does.
+    pub fn decide(&self, facts: &CallFacts<'_>) -> CallVerdict {
+        let verdicts = self.layers.iter().filter_map(|layer| layer.decide(facts));
+        // Of two that are as strict, the first: it is the user's.
+        let strictest = verdicts.reduce(|one, other| match other.decision > one.decision {
+            true => other,
+            false => one,
+        });
+        strictest.unwrap_or(CallVerdict {
+            decision: CallDecision::Allow,
+            by: DecidedBy::Mode(CallMode::Trusting),
+        })
+    }
+
+    /// Tries each rule that speaks of the tool, in the order in which they are asked.
+    pub fn trials(&self, facts: &CallFacts<'_>) -> Vec<RuleTrial> {
+        let rules = self.layers.iter().flat_map(|layer| &layer.rules);
+        let trials = rules.map(|asked| RuleTrial {
+            source: asked.source(),
+            decision: asked.rule.decision,
+            conditions: asked.rule.conditions(asked.hints, facts),
+        });
+        trials.collect()
+    }
+}
+
+/// A rule that was tried on a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleTrial {
+    /// The rule.
+    pub source: RuleSource,
+    /// What it decides where it fits.
+    pub decision: CallDecision,
+    /// Its conditions, each as a text, and how the call fits.
+    pub conditions: Vec<(String, Fit)>,
+}
+
+impl RuleTrial {
+    /// Whether the rule speaks of the call.
+    pub fn speaks(&self) -> bool {
+        let fit = self.conditions.iter().fold(Fit::Yes, |fit, (_, other)| fit.min(*other));
+        fit.lets_speak(self.decision)
+    }
+}

@@ -1,0 +1,286 @@
+//! Rows: which rule decides of which call.
+
+use serde_json::json;
+
+use super::*;
+use crate::config::Config;
+
+fn config(text: &str) -> Config {
+    Config::parse(text, "tenon.toml").unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The policy of a tool of the only configuration, and what it decides of a call.
+fn decided(text: &str, hints: ToolAnnotations, facts: &CallFacts<'_>) -> (CallDecision, String) {
+    let rules = CallRules::new(&[config(text)]);
+    let policy = rules.of("files__write", "files__write", Origin::Config.into(), hints);
+    let CallVerdict { decision, by } = policy.decide(facts);
+    // What tries the rules one by one comes to the same.
+    let spoke = policy.trials(facts).into_iter().filter(RuleTrial::speaks);
+    let denied = spoke.clone().any(|trial| trial.decision == CallDecision::Deny);
+    match (&by, denied) {
+        (DecidedBy::Rule(_), true) => assert_eq!(decision, CallDecision::Deny, "{text}"),
+        (DecidedBy::Rule(source), false) => {
+            assert_eq!(spoke.clone().next().map(|trial| trial.source).as_ref(), Some(source));
+        }
+        (DecidedBy::Mode(_), _) => assert_eq!(spoke.count(), 0, "{text}"),
+    }
+    (decision, by.to_string())
+}
+
+fn facts(arguments: &Value) -> CallFacts<'_> {
+    CallFacts { arguments, principal: None, profile: None }
+}
+
+fn unknown() -> ToolAnnotations {
+    ToolAnnotations::default()
+}
+
+const ALLOW: CallDecision = CallDecision::Allow;
+const ASK: CallDecision = CallDecision::Ask;
+const DENY: CallDecision = CallDecision::Deny;
+
+#[test]
+fn deny_wins_and_else_the_first_rule_that_fits() {
+    let check = |text: &str, expected: CallDecision, by: &str| {
+        let arguments = json!({ "path": "/work/a" });
+        let (decision, decided_by) = decided(text, unknown(), &facts(&arguments));
+        assert_eq!((decision, decided_by.as_str()), (expected, by), "{text}");
+    };
+    let trusting = "the mode `trusting`, which allows calls of which no rule says anything";
+    check("", ALLOW, trusting);
+    check("tools.\"git__*\".approve = \"deny\"", ALLOW, trusting);
+    let exact = "`approve` under [tools.\"files__write\"] of tenon.toml";
+    let stars = "`approve` under [tools.\"*\"] of tenon.toml";
+    check("tools.\"*\".approve = \"ask\"\ntools.files__write.approve = \"allow\"", ALLOW, exact);
+    check("tools.\"*\".approve = \"deny\"\ntools.files__write.approve = \"allow\"", DENY, stars);
+    check("tools.\"*\".approve = \"allow\"\ntools.files__write.approve = \"deny\"", DENY, exact);
+    let when = |first: &str, second: &str| {
+        format!(
+            "[tools.files__write]\napprove = \"ask\"\n\
+             [[tools.files__write.when]]\napprove = \"{first}\"\narguments.\"/path\".glob = \"/work/*\"\n\
+             [[tools.files__write.when]]\napprove = \"{second}\"\narguments.\"/path\".equals = \"/work/a\"\n"
+        )
+    };
+    let number = |n| format!("[[tools.\"files__write\".when]] number {n} of tenon.toml");
+    check(&when("allow", "ask"), ALLOW, &number(1));
+    check(&when("ask", "allow"), ASK, &number(1));
+    check(&when("allow", "deny"), DENY, &number(2));
+}
+
+#[test]
+fn arguments_are_tested() {
+    let check = |test: &str, value: Value, fits: Fit| {
+        for (decision, speaks) in [(ALLOW, fits == Fit::Yes), (DENY, fits != Fit::No)] {
+            let default = if decision == ALLOW { "deny" } else { "allow" };
+            let word = decision.as_str();
+            let text = format!(
+                "policy.calls = \"{}\"\n[[tools.\"*\".when]]\napprove = \"{word}\"\narguments.\"/v\" = {{ {test} }}",
+                if default == "deny" { "locked" } else { "trusting" },
+            );
+            let arguments = json!({ "v": value });
+            let (decided, _) = decided(&text, unknown(), &facts(&arguments));
+            assert_eq!(decided == decision, speaks, "{test} {value} {word}");
+        }
+    };
+    check("equals = 1", json!(1), Fit::Yes);
+    check("equals = 1", json!(1.0), Fit::Yes);
+    check("equals = 1", json!("1"), Fit::No);
+    check("equals = 9007199254740993", json!(9_007_199_254_740_992_u64), Fit::No);
+    check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"] }), Fit::Yes);
+    check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"], "b": 1 }), Fit::No);
+    check("equals = true", json!(true), Fit::Yes);
+    check("glob = \"/work/**\"", json!("/work/a/b"), Fit::Yes);
+    check("glob = \"/work/*\"", json!("/work/a/b"), Fit::No);
+    check("glob = \"/work/*\"", json!("/work/.a"), Fit::Yes);
+    check("glob = \"/work/**\"", json!("/etc/passwd"), Fit::No);
+    check("glob = \"/work/**\"", json!("/work/../etc/passwd"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!("/work/../etc/passwd"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!("..\\\\etc"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!(["/etc/passwd"]), Fit::Unclear);
+    check("glob = \"*.{md,txt}\"", json!("a.txt"), Fit::Yes);
+    check("regex = \"[a-z]+\"", json!("abc"), Fit::Yes);
+    check("regex = \"[a-z]+\"", json!("abc1"), Fit::No);
+    check("regex = \"a|b\"", json!("xb"), Fit::No);
+    check("regex = \"(?m)a$\"", json!("a\nrm"), Fit::No);
+    check("regex = \"(?x) a # it is\"", json!("a"), Fit::Yes);
+    check("regex = \"a\"", json!(1), Fit::Unclear);
+    check("min = 1, max = 10", json!(10), Fit::Yes);
+    check("min = 1, max = 10", json!(10.5), Fit::No);
+    check("min = 1", json!(0), Fit::No);
+    check("max = 10", json!("9"), Fit::Unclear);
+    check("glob = \"a*\", regex = \".*b\"", json!("axb"), Fit::Yes);
+    check("glob = \"a*\", regex = \".*b\"", json!("ax"), Fit::No);
+}
+
+#[test]
+fn a_pointer_points_where_rfc_6901_says() {
+    let arguments = json!({ "a/b": { "c~d": [10, 20] }, "": 1, "0": 2 });
+    let check = |text: &str, expected: Option<Value>| {
+        let pointer = ArgumentPointer::try_from(text.to_string()).expect("it is a pointer");
+        assert_eq!(pointer.find(&arguments).cloned(), expected, "{text}");
+    };
+    check("/a~1b/c~0d/1", Some(json!(20)));
+    check("/a~1b/c~0d/01", None);
+    check("/a~1b/c~0d/+1", None);
+    check("/a~1b/c~0d/2", None);
+    check("/a~1b/c~0d/-", None);
+    check("/", Some(json!(1)));
+    check("/0", Some(json!(2)));
+    check("/b", None);
+    for wrong in ["", "path", "/a~2", "/a~"] {
+        assert!(ArgumentPointer::try_from(wrong.to_string()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_not_there_fits_no_condition() {
+    for word in ["allow", "ask", "deny"] {
+        let text = format!(
+            "[[tools.\"*\".when]]\napprove = \"{word}\"\narguments.\"/v\".glob = \"**\"\n\
+             [[tools.\"*\".when]]\napprove = \"{word}\"\nprincipals = [\"*\"]\n\
+             [[tools.\"*\".when]]\napprove = \"{word}\"\nprofiles = [\"*\"]\n"
+        );
+        let (_, by) = decided(&text, unknown(), &facts(&json!({})));
+        assert!(by.starts_with("the mode"), "{by}");
+    }
+}
+
+#[test]
+fn who_calls_decides() {
+    let text = "policy.calls = \"locked\"\n\
+        [[tools.\"*\".when]]\napprove = \"allow\"\nprincipals = [\"ada\", \"team-*\"]\nprofiles = [\"coder\"]\n\
+        [[tools.\"*\".when]]\napprove = \"ask\"\nprincipals = [\"bob\"]\n";
+    let check = |principal: &str, profile: Option<&str>, expected| {
+        let arguments = json!({});
+        let facts = CallFacts { arguments: &arguments, principal: Some(principal), profile };
+        assert_eq!(decided(text, unknown(), &facts).0, expected, "{principal} {profile:?}");
+    };
+    check("ada", Some("coder"), ALLOW);
+    check("team-1", Some("coder"), ALLOW);
+    check("ada", Some("other"), DENY);
+    check("ada", None, DENY);
+    check("bob", None, ASK);
+    check("eve", Some("coder"), DENY);
+}
+
+#[test]
+fn what_a_tool_says_of_itself_counts_where_it_is_believed() {
+    let hints = |read_only, destructive, open_world| ToolAnnotations {
+        read_only,
+        destructive,
+        idempotent: None,
+        open_world,
+    };
+    let check = |text: &str, hints, expected: CallDecision| {
+        let (decision, by) = decided(text, hints, &facts(&json!({})));
+        assert_eq!(decision, expected, "{text} {hints:?} {by}");
+    };
+    let operator = |text: &str, effects: &str, expected| {
+        let text = format!("tools.files__write.side_effects = \"{effects}\"\n{text}");
+        check(&text, unknown(), expected);
+    };
+    let (yes, no) = (Some(true), Some(false));
+    let careful = "policy.calls = \"careful\"";
+    check(careful, unknown(), ASK);
+    check(careful, hints(yes, None, None), ALLOW);
+    // Who says both is not believed to destroy something by changing nothing.
+    check(careful, hints(yes, yes, None), ALLOW);
+    check(careful, hints(no, None, None), ASK);
+    check(careful, hints(no, no, None), ALLOW);
+    check(careful, hints(None, yes, None), ASK);
+    operator(careful, "none", ALLOW);
+    operator(careful, "idempotent", ASK);
+    let when = |decision: &str, hint: &str, mode: &str| {
+        format!(
+            "policy.calls = \"{mode}\"\n[[tools.\"*\".when]]\napprove = \"{decision}\"\nannotations = [{hint}]"
+        )
+    };
+    let dangerous = "\"destructive\", \"open-world\"";
+    check(&when("ask", dangerous, "trusting"), unknown(), ASK);
+    check(&when("ask", dangerous, "trusting"), hints(yes, None, no), ALLOW);
+    check(&when("ask", dangerous, "trusting"), hints(yes, None, yes), ASK);
+    check(&when("ask", dangerous, "trusting"), hints(None, no, None), ASK);
+    check(&when("allow", "\"read-only\"", "locked"), unknown(), DENY);
+    check(&when("allow", "\"read-only\"", "locked"), hints(yes, None, None), ALLOW);
+    check(&when("allow", "\"idempotent\"", "locked"), hints(yes, None, None), ALLOW);
+    operator(&when("allow", "\"idempotent\"", "locked"), "repeated", DENY);
+    operator(&when("allow", "\"read-only\"", "locked"), "idempotent", DENY);
+}
+
+#[test]
+fn a_profile_of_clients_has_its_own_mode() {
+    let text = "policy.calls = \"careful\"\nprofiles.ci.calls = \"trusting\"\nprofiles.web.calls = \"locked\"";
+    let check = |profile, expected| {
+        let arguments = json!({});
+        let facts = CallFacts { arguments: &arguments, principal: None, profile };
+        assert_eq!(decided(text, unknown(), &facts).0, expected, "{profile:?}");
+    };
+    check(None, ASK);
+    check(Some("other"), ASK);
+    check(Some("ci"), ALLOW);
+    check(Some("web"), DENY);
+}
+
+#[test]
+fn nothing_is_decided_where_all_is_allowed() {
+    let allows_all = |text: &str| {
+        let rules = CallRules::new(&[config(text)]);
+        rules.of("a__b", "a__b", Origin::Config.into(), unknown()).allows_all()
+    };
+    assert!(allows_all(""));
+    assert!(allows_all("policy.calls = \"trusting\""));
+    assert!(allows_all("tools.c__d.approve = \"deny\""));
+    assert!(!allows_all("tools.a__b.approve = \"ask\""));
+    assert!(!allows_all("policy.calls = \"careful\""));
+    assert!(!allows_all("profiles.web.calls = \"locked\""));
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_is_an_error_with_its_line() {
+    let check = |text: &str, expected: &str| {
+        let error = Config::parse(text, "tenon.toml").unwrap_err().to_string();
+        assert_eq!(error, expected);
+    };
+    let when = |line: &str| format!("[[tools.a.when]]\napprove = \"ask\"\n{line}");
+    check(
+        "[[tools.a.when]]\nannotations = [\"destructive\"]",
+        "tenon.toml:1: missing field `approve`",
+    );
+    check(
+        "tools.a.approve = \"maybe\"",
+        "tenon.toml:1: unknown variant `maybe`, expected one of `allow`, `ask`, `deny`",
+    );
+    check(
+        &when("arguments.path.equals = 1"),
+        "tenon.toml:3: `path` is no JSON Pointer: it must begin with `/`, as in \"/path\"",
+    );
+    check(
+        &when("arguments.\"/path\" = {}"),
+        "tenon.toml:3: a test of an argument needs `equals`, `glob`, `regex`, `min` or `max`",
+    );
+    check(
+        &when("arguments.\"/path\".globe = \"x\""),
+        "tenon.toml:3: unknown field `globe`, expected one of `equals`, `glob`, `regex`, `min`, `max`; did you mean `glob`?",
+    );
+    check(
+        &when("arguments.\"/path\".regex = \"a)(b\""),
+        "tenon.toml:3: `a)(b` is no regular expression: unopened group",
+    );
+    check(
+        &when("arguments.\"/path\".glob = \"[a\""),
+        "tenon.toml:3: error parsing glob '[a': unclosed character class; missing ']'",
+    );
+    check(&when("profiles = []"), "tenon.toml:3: the list is empty; leave it out, or name one");
+    check(&when("arguments.\"/n\".min = nan"), "tenon.toml:3: not a JSON number");
+}
+
+#[test]
+fn a_project_does_not_vouch_for_its_tools_before_its_user() {
+    let project = config("tools.\"*\".side_effects = \"none\"\ntools.\"*\".approve = \"allow\"");
+    let user = config("policy.calls = \"careful\"").of_user();
+    let mut configs = [project, user].map(Config::into_read);
+    Config::inherit(&mut configs);
+    let rules = CallRules::new(&configs);
+    let policy = rules.of("files__write", "files__write", Origin::Config.into(), unknown());
+    assert_eq!(policy.decide(&facts(&json!({}))).decision, ASK);
+}
