@@ -1,10 +1,11 @@
 //! What outlives a process, in one database.
 //!
-//! A [`Store`] has three kinds of things, each with bounds:
+//! A [`Store`] has three kinds of things, each with bounds, and locks:
 //!
 //! * the state of plugins ([`StateStore`]): keys and values, separated into [`Bucket`]s;
 //! * logs ([`LogStore`]): what has happened, one entry bound to the one before, such as the record of calls;
-//! * items ([`ItemStore`]): what changes in steps and may end, such as an approval that is asked for.
+//! * items ([`ItemStore`]): what changes in steps and may end, such as an approval that is asked for;
+//! * locks ([`LockStore`]): which processes live, so that others take over the items of one that was killed.
 //!
 //! Which bucket a plugin may use, how much it may keep, and how it asks, is left to the host. The crate depends on none
 //! of ours, and needs neither wasmtime nor an executor. Every call blocks until the disk has answered.
@@ -31,6 +32,7 @@ mod error;
 pub mod expectations;
 mod item;
 mod lazy;
+mod lock;
 mod log;
 pub mod rules;
 mod sqlite;
@@ -42,6 +44,7 @@ pub use bucket::{Bucket, Scope};
 pub use error::StoreError;
 pub use item::{Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS};
 pub use lazy::{FILE_NAME, LazyStore};
+pub use lock::{HeldLock, LockStore};
 pub use log::{
     Durability, ENTRY_OVERHEAD_BYTES, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
     MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry, check_log,
@@ -50,7 +53,7 @@ pub use sqlite::SqliteStore;
 pub use state::{BucketUsage, KeyPage, Quota, StateStore, SwapOutcome};
 pub use state::{MAX_BATCH_BYTES, MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES};
 
-/// All that outlives a process. Whatever stores the three kinds is one.
-pub trait Store: StateStore + LogStore + ItemStore {}
+/// All that outlives a process, and what says which processes live. Whatever stores all of it is one.
+pub trait Store: StateStore + LogStore + ItemStore + LockStore {}
 
-impl<T: StateStore + LogStore + ItemStore> Store for T {}
+impl<T: StateStore + LogStore + ItemStore + LockStore> Store for T {}

@@ -79,6 +79,15 @@ pub fn check_item(id: &str, value: &[u8]) -> StoreResult<()> {
     }
 }
 
+/// Checks the name of a lock.
+///
+/// # Errors
+///
+/// Where it is too long.
+pub fn check_lock_name(name: &str) -> StoreResult<()> {
+    check_keys([name])
+}
+
 /// Checks that there is room for a value of an item in place of the one before. There are so many items of the kind, and they
 /// take so many bytes.
 ///

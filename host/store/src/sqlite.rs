@@ -1,6 +1,7 @@
 //! A store in a SQLite database. [`open`] makes and opens it; what is asked of it has a file for each kind.
 
 mod item;
+mod lock;
 mod log;
 pub(crate) mod open;
 mod state;
@@ -8,11 +9,12 @@ mod state;
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Failure, StoreError, StoreResult};
 use crate::log::Durability;
+use lock::{LockFolder, Locks};
 
 /// How long a write waits for other processes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,6 +40,7 @@ pub struct SqliteStore {
     /// Connections for reading that nobody uses. A database in memory has one connection only.
     readers: Option<Mutex<Vec<Connection>>>,
     busy_timeout: Duration,
+    locks: Locks,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -48,7 +51,7 @@ impl fmt::Debug for SqliteStore {
 
 impl SqliteStore {
     /// Opens the database in this file, or makes it. The file is readable by its user only, and so are the files that
-    /// SQLite keeps beside it. A missing folder is made the same way. Whether others can write to a folder that is
+    /// SQLite keeps beside it, and the folder with its locks, `<file>-locks`. A missing folder is made the same way. Whether others can write to a folder that is
     /// there already is for the caller to check.
     ///
     /// # Errors
@@ -63,8 +66,9 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|error| StoreError::Io(path.to_path_buf(), error.into()))?;
         let writer = open::writer(&path, busy_timeout).map_err(|failure| failure.at(&path))?;
-        let readers = Some(Mutex::default());
-        Ok(Self { path, writer: Mutex::new(writer), readers, busy_timeout })
+        let locks = LockFolder::beside(&path).map_err(|error| Failure::from(error).at(&path))?;
+        let (readers, locks) = (Some(Mutex::default()), Locks::Files(locks));
+        Ok(Self { path, writer: Mutex::new(writer), readers, busy_timeout, locks })
     }
 
     /// Makes a database that ends with the store.
@@ -75,8 +79,8 @@ impl SqliteStore {
     pub fn in_memory() -> StoreResult<Self> {
         let path = PathBuf::from(":memory:");
         let writer = open::in_memory(&path).map_err(|failure| failure.at(&path))?;
-        let writer = Mutex::new(writer);
-        Ok(Self { path, writer, readers: None, busy_timeout: BUSY_TIMEOUT })
+        let (writer, locks) = (Mutex::new(writer), Locks::Names(Arc::default()));
+        Ok(Self { path, writer, readers: None, busy_timeout: BUSY_TIMEOUT, locks })
     }
 
     fn with_reader<T>(

@@ -2,6 +2,7 @@
 
 mod failures;
 mod files;
+mod locks;
 mod processes;
 
 use rusqlite::Connection;

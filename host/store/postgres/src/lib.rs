@@ -3,18 +3,26 @@
 //! Whoever changes a bucket, a log or the items of a kind holds a lock for that one until the change is over, so that
 //! each operation is one step for all hosts, as in the embedded database. A change that has returned is kept as safely as
 //! the server's `synchronous_commit` says.
+//!
+//! The locks that a host holds are those of one connection, which is opened for the first of them and stays. They are lost
+//! with it, also when the server restarts; the next lock opens a new one. What stands between a host and the server has to
+//! give each connection a session of its own: PgBouncer does with `pool_mode=session`.
 
 mod connection;
 mod item;
+mod lock;
 mod log;
 mod state;
 
 use postgres::{Client, Config, NoTls, Transaction};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use tenon_store::StoreError;
 
 use connection::{failed, prepare};
+use lock::LockSession;
 
 /// How many connections are kept that nobody uses. There may be more while they are in use.
 const MAX_IDLE: usize = 8;
@@ -27,11 +35,21 @@ pub struct PostgresStore {
     /// What the database is called in errors: no password is in it.
     name: String,
     idle: Mutex<Vec<Client>>,
+    locks: Arc<Mutex<LockSession>>,
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        let idle = mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !idle.is_empty() {
+            on_own_thread(|| drop(idle));
+        }
     }
 }
 
@@ -44,7 +62,7 @@ impl PostgresStore {
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let config: Config = url.parse().map_err(|error| failed("the address", error))?;
         let name = format!("the database {:?}", config.get_dbname().unwrap_or_default());
-        let store = Self { config, name, idle: Mutex::default() };
+        let store = Self { config, name, idle: Mutex::default(), locks: Arc::default() };
         store.with(prepare)?;
         Ok(store)
     }
@@ -56,10 +74,9 @@ impl PostgresStore {
     ) -> Result<T, StoreError> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let before = idle().pop().filter(|client| !client.is_closed());
-        let connected = before.map_or_else(|| self.config.connect(NoTls), Ok);
-        let mut client = connected.map_err(|error| failed(&self.name, error))?;
+        let mut client = before.map_or_else(|| self.connect_client(), Ok)?;
         let result = act(&mut client).map_err(|failure| match failure {
-            Failure::Postgres(error) => failed(&self.name, error),
+            Failure::Postgres(error) => self.failed(error),
             Failure::Store(error) => error,
         });
         // What was refused by us was rolled back before.
@@ -68,6 +85,14 @@ impl PostgresStore {
             idle.push(client);
         }
         result
+    }
+
+    fn connect_client(&self) -> Result<Client, StoreError> {
+        self.config.connect(NoTls).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: postgres::Error) -> StoreError {
+        failed(&self.name, error)
     }
 
     /// Runs a change of what has this name as one transaction, which an error rolls back. Nobody else changes it meanwhile.
@@ -103,6 +128,15 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// Runs something on a thread of its own and waits for it. A client has an executor inside, which panics on a thread of another
+/// one; and a lock is dropped there when the future is dropped that has it.
+fn on_own_thread(act: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        // Without a thread it is not done: a lock is then let go with its connection.
+        let _ = thread::Builder::new().spawn_scoped(scope, act);
+    });
 }
 
 /// A number as the database has it: one that is larger than all of its stands for the largest.

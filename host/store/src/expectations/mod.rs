@@ -3,10 +3,12 @@
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 mod items;
+mod locks;
 mod logs;
 mod state;
 
 pub use items::*;
+pub use locks::*;
 pub use logs::*;
 pub use state::*;
 
@@ -86,4 +88,9 @@ expectations![
     items_are_listed_by_their_ids,
     items_end_with_their_time,
     items_have_limits,
+    a_lock_is_held_once_until_it_is_dropped,
+    locks_of_several_names_are_apart,
+    one_of_several_who_want_a_lock_holds_it,
+    asking_for_a_lock_keeps_nobody_from_it,
+    names_of_locks_have_a_limit,
 ];

@@ -212,6 +212,22 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
+/// Makes a folder that only its user can use, or makes one such that is there.
+#[cfg(unix)]
+pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    make_folder(folder)?;
+    match fs::metadata(folder)?.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => fs::set_permissions(folder, fs::Permissions::from_mode(0o700)),
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
+    make_folder(folder)
+}
+
 /// Makes the name of a new file survive the loss of power, as what will be in the file does.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {

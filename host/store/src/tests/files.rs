@@ -161,7 +161,7 @@ fn migrations_run_once_in_order_and_as_a_whole() {
 }
 
 #[cfg(unix)]
-fn mode(path: &Path) -> u32 {
+pub(super) fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }

@@ -25,6 +25,9 @@ fn a_child_does_what_its_parent_wants() {
         "increment" => increment(&path),
         "swap" => swap(&path),
         "write" => write(&path),
+        "hold a lock" => super::locks::hold_until_killed(&path),
+        #[cfg(unix)]
+        "hold a lock with a child" => super::locks::hold_with_a_child_until_killed(&path),
         #[cfg(unix)]
         "private" => {
             let store = open(&path);
@@ -37,7 +40,7 @@ fn a_child_does_what_its_parent_wants() {
 }
 
 /// A child, which does not outlive its test.
-struct OwnedChild(Child);
+pub(super) struct OwnedChild(pub(super) Child);
 
 impl Drop for OwnedChild {
     fn drop(&mut self) {
@@ -48,7 +51,7 @@ impl Drop for OwnedChild {
 
 impl OwnedChild {
     /// Starts a child with a task. `shell` are commands of a shell, which then becomes the child.
-    fn start(task: &str, path: &Path, shell: Option<&str>) -> Self {
+    pub(super) fn start(task: &str, path: &Path, shell: Option<&str>) -> Self {
         let program = env::current_exe().unwrap();
         let mut command = match shell {
             None => Command::new(program),
@@ -60,7 +63,7 @@ impl OwnedChild {
         };
         command.args(["--exact", "tests::processes::a_child_does_what_its_parent_wants"]);
         command.args(["--nocapture", "--test-threads=1"]).env(TASK, task).env(PATH, path);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self(command.spawn().expect("this program starts again"))
     }
 

@@ -1,46 +1,15 @@
-//! What every store does, with a server of PostgreSQL that the tests start on a Unix socket.
-//!
-//! `cargo xtask test` says in `TENON_POSTGRES` where the packages of Debian are unpacked. Without it the tests are listed as
-//! ignored.
-#![cfg(unix)]
+//! A server of PostgreSQL on a Unix socket.
 
-use libtest_mimic::{Arguments, Trial};
 use postgres::{Client, NoTls};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tenon_store::expectations::{ALL, Expectation};
-use tenon_store_postgres::PostgresStore;
-
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let packages = env::var_os("TENON_POSTGRES").map(PathBuf::from);
-    let server = packages
-        .as_deref()
-        .filter(|_| !arguments.list)
-        .map(|packages| Arc::new(Server::start(packages)));
-    let trial = |(name, expectation): &(&str, Expectation)| {
-        let (server, expectation) = (server.clone(), *expectation);
-        let run = move || {
-            let server = server.ok_or("there is no server")?;
-            expectation(&PostgresStore::connect(&server.database())?);
-            Ok(())
-        };
-        Trial::test(*name, run).with_ignored_flag(packages.is_none())
-    };
-    let code = libtest_mimic::run(&arguments, ALL.iter().map(trial).collect()).exit_code();
-    // The last to have it ends it.
-    drop(server);
-    code
-}
 
 /// A server, which ends with this.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     folder: TempDir,
 }
@@ -57,7 +26,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(packages: &Path) -> Self {
+    pub(crate) fn start(packages: &Path) -> Self {
         let folder = tempfile::tempdir().expect("there is room");
         let data = folder.path().join("data");
         let run = |program: &str| {
@@ -110,7 +79,7 @@ impl Server {
     }
 
     /// The address of a new database.
-    fn database(&self) -> String {
+    pub(crate) fn database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let mut client = Client::connect(&self.url("postgres"), NoTls).expect("it answers");
