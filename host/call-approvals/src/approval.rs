@@ -1,0 +1,174 @@
+//! One approval: of which call, and what was decided.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use crate::action::{Action, ActionDigest};
+use crate::{ApprovalError, Result};
+
+/// What somebody who decides sees of a call, besides its tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AskedCall {
+    /// The arguments, with secrets masked.
+    pub arguments: Value,
+    /// Why it has to be approved.
+    pub reason: String,
+    /// The agent that calls, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The session that it is of, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl AskedCall {
+    /// A call with these arguments, and why it has to be approved.
+    pub fn new(arguments: Value, reason: impl Into<String>) -> Self {
+        Self { arguments, reason: reason.into(), ..Self::default() }
+    }
+
+    /// The same, of a session.
+    #[must_use]
+    pub fn in_session(self, session: Option<String>) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The same, by an agent.
+    #[must_use]
+    pub fn by_agent(self, agent: Option<String>) -> Self {
+        Self { agent, ..self }
+    }
+}
+
+/// What was decided of a call. Times are in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ApprovalState {
+    /// Nothing yet.
+    Pending,
+    /// It may be made once.
+    Approved {
+        /// When that was decided.
+        at: u64,
+    },
+    /// It may not be made.
+    Denied {
+        /// When that was decided.
+        at: u64,
+        /// What whoever decided said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// It was begun.
+    Running {
+        /// When it began.
+        at: u64,
+        /// The lock of the process that makes it.
+        lock: String,
+    },
+    /// It was begun, and how it ended is not known. Nothing is decided of another one.
+    Unknown {
+        /// When it began.
+        at: u64,
+    },
+}
+
+/// An approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Approval {
+    /// What it is found by.
+    pub id: String,
+    /// The tool, by the name that callers use.
+    pub tool: String,
+    /// The plugin.
+    pub plugin: String,
+    /// Whose call it is, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The digest of the exact action.
+    pub digest: ActionDigest,
+    /// That of the action without its arguments.
+    pub(crate) tool_digest: ActionDigest,
+    /// Those of its arguments.
+    pub(crate) argument_digests: BTreeMap<String, ActionDigest>,
+    /// What is shown of the call.
+    pub call: AskedCall,
+    /// When it was asked for first, in milliseconds since 1970.
+    pub asked: u64,
+    /// What was decided.
+    #[serde(flatten)]
+    pub state: ApprovalState,
+    /// When its time is over, in milliseconds since 1970.
+    #[serde(skip)]
+    pub expires: Option<u64>,
+}
+
+/// The most arguments of which digests are kept.
+const MAX_ARGUMENT_DIGESTS: usize = 256;
+
+/// The longest arguments that are kept to be shown, in bytes of JSON.
+const MAX_SHOWN_BYTES: usize = 256 << 10;
+
+impl Approval {
+    pub(crate) fn new(id: String, action: &Action, call: AskedCall, now: u64) -> Self {
+        let call = match call.arguments.to_string().len() > MAX_SHOWN_BYTES {
+            // Whoever cannot see what it would do is not asked to approve it.
+            true => AskedCall { arguments: Value::Null, ..call },
+            false => call,
+        };
+        let digests = action.argument_digests().take(MAX_ARGUMENT_DIGESTS);
+        Self {
+            id,
+            tool: action.tool.clone(),
+            plugin: action.plugin.clone(),
+            principal: action.principal.clone(),
+            digest: action.digest(),
+            tool_digest: action.tool_digest(),
+            argument_digests: digests.map(|(name, digest)| (name.clone(), digest)).collect(),
+            call,
+            asked: now,
+            state: ApprovalState::Pending,
+            expires: None,
+        }
+    }
+
+    /// Whether its arguments can be shown. They are too long else.
+    pub fn is_shown_whole(&self) -> bool {
+        !self.call.arguments.is_null()
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an approval is JSON")
+    }
+
+    pub(crate) fn read(id: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
+        let read: Self =
+            serde_json::from_slice(value).map_err(|_| ApprovalError::Damaged(id.to_string()))?;
+        Ok(Self { expires, ..read })
+    }
+}
+
+/// The letters of ids: no two of them are mistaken for each other (Crockford's base 32).
+const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// What ids begin with. No id of a plugin does.
+const ID_PREFIX: &str = "A-";
+
+/// How many letters follow.
+const ID_LETTERS: usize = 12;
+
+/// The id that is made of some bytes.
+pub(crate) fn id_of(bytes: &[u8]) -> String {
+    let letters = bytes.iter().take(ID_LETTERS).map(|byte| LETTERS[usize::from(byte % 32)] as char);
+    ID_PREFIX.chars().chain(letters).collect()
+}
+
+/// Whether a text is the id of an approval of a call.
+pub fn is_approval_id(text: &str) -> bool {
+    let letters = text.strip_prefix(ID_PREFIX).unwrap_or_default();
+    letters.len() == ID_LETTERS && letters.bytes().all(|byte| LETTERS.contains(&byte))
+}

@@ -1,0 +1,565 @@
+//! The approvals of a store: what was decided of a call, and each step of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tenon_store::{HeldLock, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS, Store};
+
+use crate::action::{Action, ActionDigest};
+use crate::approval::{Approval, ApprovalState, AskedCall, id_of};
+use crate::event::{ApprovalEvent, ApprovalStep};
+use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
+use crate::{ApprovalError, Result};
+
+/// The kind of items that approvals are.
+const APPROVALS: &str = "call-approvals";
+
+/// The kind of items that standing approvals are.
+const STANDING: &str = "standing-call-approvals";
+
+/// How many of each kind there may be, and how many bytes they may take.
+const QUOTA: ItemQuota = ItemQuota { items: 2_000, bytes: 32 << 20 };
+
+/// How long a call waits for somebody to decide, and how long a denial holds.
+pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// How long an approval for one call holds where nobody says how long.
+pub const DEFAULT_ONCE: Duration = Duration::from_secs(3600);
+
+/// The longest that an approval holds for a session.
+const MAX_SESSION: Duration = Duration::from_secs(24 * 3600);
+
+/// How many items of a tool are read at a time: most tools have none.
+const PREFIX_PAGE_ITEMS: usize = 16;
+
+/// How often a change is tried again that somebody else was faster with.
+const MAX_TRIES: usize = 8;
+
+/// The approvals of calls that a store has.
+pub struct CallApprovals {
+    store: Arc<dyn Store>,
+    /// The lock that says that this process lives, from the first call on that begins.
+    lock: Mutex<Option<Arc<ProcessLock>>>,
+}
+
+/// Says that a process lives.
+#[derive(Debug)]
+struct ProcessLock {
+    name: String,
+    _held: Box<dyn HeldLock>,
+}
+
+/// What is decided of a call.
+#[derive(Debug)]
+pub enum Found {
+    /// A standing approval covers it.
+    Covered {
+        /// The standing approval.
+        id: String,
+    },
+    /// It was approved, and has begun.
+    Begun(BegunCall),
+    /// It may not be made.
+    Denied {
+        /// The approval.
+        id: String,
+        /// What whoever decided said.
+        reason: Option<String>,
+    },
+    /// The same call runs, and nothing is decided of another one.
+    Running {
+        /// The approval.
+        id: String,
+    },
+    /// Nothing.
+    Undecided {
+        /// When the same call began of which it is not known how it ended.
+        unknown_since: Option<u64>,
+    },
+}
+
+impl CallApprovals {
+    /// The approvals that a store has.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, lock: Mutex::default() }
+    }
+
+    /// Looks up what is decided of a call, and begins one that was approved once: nobody else makes it then.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails. Then the call must not be made.
+    pub fn take(self: &Arc<Self>, action: &Action, session: Option<&str>, now: u64) -> Result<Found> {
+        for _ in 0..MAX_TRIES {
+            if let Some(standing) = self.covering(action, session, now)? {
+                let step = ApprovalStep::Covered;
+                self.log(ApprovalEvent::of_standing(&standing, Some(action.digest()), step), now)?;
+                return Ok(Found::Covered { id: standing.id });
+            }
+            let Some((approval, version)) = self.of(action, now)? else {
+                return Ok(Found::Undecided { unknown_since: None });
+            };
+            let id = approval.id.clone();
+            match &approval.state {
+                ApprovalState::Pending => return Ok(Found::Undecided { unknown_since: None }),
+                ApprovalState::Unknown { at } => {
+                    return Ok(Found::Undecided { unknown_since: Some(*at) });
+                }
+                ApprovalState::Denied { reason, .. } => {
+                    return Ok(Found::Denied { id, reason: reason.clone() });
+                }
+                ApprovalState::Running { .. } => match self.settle(approval, version, now)? {
+                    // It is unknown, or gone.
+                    true => continue,
+                    false => return Ok(Found::Running { id }),
+                },
+                ApprovalState::Approved { .. } => {
+                    if let Some(begun) = self.begin(approval, Some(version), now)? {
+                        return Ok(Found::Begun(begun));
+                    }
+                }
+            }
+        }
+        Err(ApprovalError::Undecidable { id: id_of_action(action), why: "it changes all the time" })
+    }
+
+    /// Notes that a call waits for somebody to decide, and gives the id by which it is decided. One that waits already
+    /// keeps its id.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or too many wait.
+    pub fn ask(&self, action: &Action, call: AskedCall, now: u64) -> Result<String> {
+        let asked = Approval::new(id_of_action(action), action, call, now);
+        let expires = Some(after(now, MAX_WAIT));
+        for _ in 0..MAX_TRIES {
+            let known = self.of(action, now)?;
+            let version = match &known {
+                Some((Approval { state: ApprovalState::Pending, id, .. }, _)) => return Ok(id.clone()),
+                // That nobody knows how it ended is kept.
+                Some((Approval { state: ApprovalState::Unknown { .. }, id, .. }, _)) => {
+                    return Ok(id.clone());
+                }
+                Some((approval, _)) => {
+                    let (id, why) = (approval.id.clone(), "it is decided already");
+                    return Err(ApprovalError::Undecidable { id, why });
+                }
+                None => None,
+            };
+            if self.put(&asked, version, expires, now)?.is_some() {
+                self.log(ApprovalEvent::of(&asked, ApprovalStep::Asked), now)?;
+                return Ok(asked.id);
+            }
+        }
+        Err(ApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
+    }
+
+    /// Begins a call that somebody has just approved, and who was asked at once. For a scope beyond this call, a standing
+    /// approval is kept as well, for so long.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails. Then the call must not be made.
+    pub fn begin_approved(
+        self: &Arc<Self>,
+        action: &Action,
+        call: AskedCall,
+        scope: ApprovalScope,
+        holds: Option<Duration>,
+        now: u64,
+    ) -> Result<BegunCall> {
+        let approval = Approval::new(random_id()?, action, call, now);
+        self.log(ApprovalEvent::of(&approval, ApprovalStep::Approved), now)?;
+        if scope != ApprovalScope::Once {
+            self.keep(&approval, scope, holds, now)?;
+        }
+        let begun = self.begin(approval, None, now)?;
+        begun.ok_or(ApprovalError::NoRandomness)
+    }
+
+    /// All approvals whose time is not over, in the order in which they were asked for. Calls of processes that have died
+    /// are unknown from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn list(&self, now: u64) -> Result<Vec<Approval>> {
+        self.remove_expired(now)?;
+        let mut all = Vec::new();
+        for (id, version, value, expires) in self.items(APPROVALS, None)? {
+            let mut approval = Approval::read(&id, &value, expires)?;
+            if matches!(approval.state, ApprovalState::Running { .. })
+                && self.settle(approval.clone(), version, now)?
+            {
+                match self.store.item(APPROVALS, &id)? {
+                    Some(item) => approval = Approval::read(&id, &item.value, item.expires)?,
+                    None => continue,
+                }
+            }
+            all.push(approval);
+        }
+        all.sort_by(|one, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
+        Ok(all)
+    }
+
+    /// All standing approvals whose time is not over.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn standing(&self, now: u64) -> Result<Vec<StandingApproval>> {
+        self.remove_expired(now)?;
+        let items = self.items(STANDING, None)?.into_iter();
+        items.map(|(key, _, value, expires)| StandingApproval::read(&key, &value, expires)).collect()
+    }
+
+    /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
+    /// [`DEFAULT_ONCE`], or [`DEFAULT_STANDING`] where it stands.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such call, it runs or is approved already, the scope is none for it, or the store fails.
+    pub fn approve(
+        &self,
+        id: &str,
+        scope: ApprovalScope,
+        holds: Option<Duration>,
+        now: u64,
+    ) -> Result<Approval> {
+        let (approval, version) = self.decidable(id, now)?;
+        if scope != ApprovalScope::Once {
+            self.keep(&approval, scope, holds, now)?;
+            self.store.remove_item(APPROVALS, id, version)?;
+            return Ok(approval);
+        }
+        let state = ApprovalState::Approved { at: now };
+        let expires = after(now, holds.unwrap_or(DEFAULT_ONCE));
+        self.decide(Approval { state, ..approval }, version, expires, ApprovalStep::Approved, now)
+    }
+
+    /// Denies a call, or takes a standing approval back.
+    ///
+    /// # Errors
+    ///
+    /// Where there is neither, the call runs, or the store fails.
+    pub fn deny(&self, id: &str, reason: Option<String>, now: u64) -> Result<()> {
+        if let Some(standing) = self.standing(now)?.into_iter().find(|standing| standing.id == id) {
+            let key = standing.key();
+            if let Some(item) = self.store.item(STANDING, &key)? {
+                self.store.remove_item(STANDING, &key, item.version)?;
+            }
+            let event = ApprovalEvent::of_standing(&standing, None, ApprovalStep::TakenBack);
+            return self.log(event, now);
+        }
+        let (approval, version) = self.decidable(id, now)?;
+        let state = ApprovalState::Denied { at: now, reason };
+        let expires = after(now, MAX_WAIT);
+        self.decide(Approval { state, ..approval }, version, expires, ApprovalStep::Denied, now)?;
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        decided: Approval,
+        version: u64,
+        expires: u64,
+        step: ApprovalStep,
+        now: u64,
+    ) -> Result<Approval> {
+        // What was decided is in the log before it can be used.
+        self.log(ApprovalEvent::of(&decided, step), now)?;
+        match self.put(&decided, Some(version), Some(expires), now)? {
+            Some(_) => Ok(Approval { expires: Some(expires), ..decided }),
+            None => {
+                let why = "somebody else has decided at the same time";
+                Err(ApprovalError::Undecidable { id: decided.id, why })
+            }
+        }
+    }
+
+    /// A call of which something can be decided.
+    fn decidable(&self, id: &str, now: u64) -> Result<(Approval, u64)> {
+        let not_found = || ApprovalError::NotFound(id.to_string());
+        let (approval, version) = self.read(id, now)?.ok_or_else(not_found)?;
+        if !matches!(approval.state, ApprovalState::Running { .. }) {
+            return Ok((approval, version));
+        }
+        match self.settle(approval, version, now)? {
+            true => self.read(id, now)?.ok_or_else(not_found),
+            false => Err(ApprovalError::Undecidable { id: id.to_string(), why: "it runs" }),
+        }
+    }
+
+    /// What is decided of a call.
+    fn of(&self, action: &Action, now: u64) -> Result<Option<(Approval, u64)>> {
+        let known = self.read(&id_of_action(action), now)?;
+        // An id is shorter than a digest.
+        Ok(known.filter(|(approval, _)| approval.digest == action.digest()))
+    }
+
+    /// An approval whose time is not over, and its version.
+    fn read(&self, id: &str, now: u64) -> Result<Option<(Approval, u64)>> {
+        let Some(item) = self.store.item(APPROVALS, id)? else { return Ok(None) };
+        if item.is_expired(now) {
+            self.store.remove_item(APPROVALS, id, item.version)?;
+            return Ok(None);
+        }
+        Ok(Some((Approval::read(id, &item.value, item.expires)?, item.version)))
+    }
+
+    /// Begins a call. `None` where somebody else was faster.
+    fn begin(
+        self: &Arc<Self>,
+        approval: Approval,
+        version: Option<u64>,
+        now: u64,
+    ) -> Result<Option<BegunCall>> {
+        let lock = self.process_lock()?;
+        let state = ApprovalState::Running { at: now, lock: lock.name.clone() };
+        let running = Approval { state, ..approval.clone() };
+        // It does not expire: how it ends has to be known.
+        let Some(version) = self.put(&running, version, None, now)? else { return Ok(None) };
+        let begun = BegunCall { approvals: self.clone(), approval: running, version, is_over: false };
+        if let Err(error) = self.log(ApprovalEvent::of(&approval, ApprovalStep::Begun), now) {
+            begun.take_back(&approval, now);
+            return Err(error);
+        }
+        Ok(Some(begun))
+    }
+
+    /// Has a call be unknown whose process has died. Says whether anything has changed.
+    fn settle(&self, approval: Approval, version: u64, now: u64) -> Result<bool> {
+        let ApprovalState::Running { at, lock } = &approval.state else { return Ok(false) };
+        if self.store.is_locked(lock)? {
+            return Ok(false);
+        }
+        let unknown = Approval { state: ApprovalState::Unknown { at: *at }, ..approval };
+        self.log(ApprovalEvent::of(&unknown, ApprovalStep::Unknown), now)?;
+        self.put(&unknown, Some(version), Some(after(now, MAX_WAIT)), now)?;
+        Ok(true)
+    }
+
+    /// Keeps a standing approval.
+    fn keep(
+        &self,
+        approval: &Approval,
+        scope: ApprovalScope,
+        holds: Option<Duration>,
+        now: u64,
+    ) -> Result<()> {
+        let (session, fixed, longest) = match scope {
+            ApprovalScope::Once => return Ok(()),
+            ApprovalScope::Session { fixed } => {
+                let session = approval.call.session.clone();
+                let none = || ApprovalError::NoSession(approval.id.clone());
+                (Some(session.ok_or_else(none)?), fixed, MAX_SESSION)
+            }
+            ApprovalScope::Standing { fixed } => (None, fixed, holds.unwrap_or(DEFAULT_STANDING)),
+        };
+        let digest = |name: &String| {
+            let digest = approval.argument_digests.get(name).copied();
+            let (id, name) = (approval.id.clone(), name.clone());
+            let missing = ApprovalError::NoArgument { id, name: name.clone() };
+            digest.map(|digest| (name, digest)).ok_or(missing)
+        };
+        let arguments = match &fixed {
+            None => approval.argument_digests.clone(),
+            Some(names) => names.iter().map(digest).collect::<Result<_>>()?,
+        };
+        let standing = StandingApproval {
+            id: random_id()?,
+            tool: approval.tool.clone(),
+            plugin: approval.plugin.clone(),
+            principal: approval.principal.clone(),
+            session,
+            fixed,
+            tool_digest: approval.tool_digest,
+            arguments,
+            expires: None,
+        };
+        let step = ApprovalStep::Kept { standing: standing.id.clone() };
+        self.log(ApprovalEvent::of(approval, step), now)?;
+        let expires = after(now, holds.unwrap_or(longest).min(longest));
+        self.make_room(STANDING, now, || {
+            let (key, value) = (standing.key(), standing.write());
+            self.store.put_item(STANDING, &key, None, &value, Some(expires), QUOTA)
+        })?;
+        Ok(())
+    }
+
+    /// The standing approval that covers a call, if one does.
+    fn covering(
+        &self,
+        action: &Action,
+        session: Option<&str>,
+        now: u64,
+    ) -> Result<Option<StandingApproval>> {
+        let prefix = key_prefix(action.tool_digest());
+        for (key, _, value, expires) in self.items(STANDING, Some(&prefix))? {
+            let standing = StandingApproval::read(&key, &value, expires)?;
+            let is_over = expires.is_some_and(|expires| expires <= now);
+            if !is_over && standing.covers(action, session) {
+                return Ok(Some(standing));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The items of a kind whose ids begin so: id, version, value and end.
+    fn items(&self, kind: &str, prefix: Option<&str>) -> Result<Vec<StoredItem>> {
+        let mut cursor = prefix.map(str::to_string);
+        let mut all = Vec::new();
+        loop {
+            let limit = if prefix.is_some() { PREFIX_PAGE_ITEMS } else { MAX_PAGE_ITEMS };
+            let page = self.store.items(kind, cursor.as_deref(), limit)?;
+            for item in page.items {
+                if prefix.is_some_and(|prefix| !item.id.starts_with(prefix)) {
+                    return Ok(all);
+                }
+                all.push((item.id, item.version, item.value, item.expires));
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Sets an approval that has this version, or none. Gives the new version; `None` where it has another one.
+    fn put(
+        &self,
+        approval: &Approval,
+        version: Option<u64>,
+        expires: Option<u64>,
+        now: u64,
+    ) -> Result<Option<u64>> {
+        let value = approval.write();
+        let outcome = self.make_room(APPROVALS, now, || {
+            self.store.put_item(APPROVALS, &approval.id, version, &value, expires, QUOTA)
+        })?;
+        Ok(match outcome {
+            ItemOutcome::Changed(version) => Some(version),
+            ItemOutcome::Differs(_) => None,
+        })
+    }
+
+    /// Does something for which there may be no room before what is over has gone.
+    fn make_room<T>(
+        &self,
+        kind: &str,
+        now: u64,
+        act: impl Fn() -> std::result::Result<T, tenon_store::StoreError>,
+    ) -> Result<T> {
+        match act() {
+            Err(tenon_store::StoreError::TooManyItems { .. }) => {
+                self.store.remove_expired_items(kind, now)?;
+                Ok(act()?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    fn remove_expired(&self, now: u64) -> Result<()> {
+        self.store.remove_expired_items(APPROVALS, now)?;
+        self.store.remove_expired_items(STANDING, now)?;
+        Ok(())
+    }
+
+    /// As if the process had died.
+    #[cfg(test)]
+    pub(crate) fn lose_lock(&self) {
+        self.lock.lock().unwrap().take();
+    }
+
+    fn log(&self, event: ApprovalEvent, now: u64) -> Result<()> {
+        ApprovalEvent::append(&*self.store, &[event], now)
+    }
+
+    /// The lock of this process. One that is lost is taken anew, under another name.
+    fn process_lock(&self) -> Result<Arc<ProcessLock>> {
+        let mut known = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = &*known
+            && self.store.is_locked(&lock.name)?
+        {
+            return Ok(lock.clone());
+        }
+        let name = format!("process/{}", random_id()?);
+        let held = self.store.hold_lock(&name)?;
+        let held = held.ok_or(ApprovalError::NoRandomness)?;
+        Ok(known.insert(Arc::new(ProcessLock { name, _held: held })).clone())
+    }
+}
+
+/// The id, version, value and end of an item.
+type StoredItem = (String, u64, Vec<u8>, Option<u64>);
+
+/// A call that was approved and has begun. One that is dropped without an end is unknown. Dropping it blocks.
+pub struct BegunCall {
+    approvals: Arc<CallApprovals>,
+    approval: Approval,
+    version: u64,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for BegunCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("BegunCall").field(&self.approval.id).finish()
+    }
+}
+
+impl BegunCall {
+    /// The approval.
+    pub fn id(&self) -> &str {
+        &self.approval.id
+    }
+
+    /// The call has ended so: `ok`, `tool-error` or the code of an error.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails. Then it is unknown how the call ended, as soon as this process ends.
+    pub fn end(mut self, outcome: &str, now: u64) -> Result<()> {
+        self.is_over = true;
+        let step = ApprovalStep::Ended { outcome: outcome.to_string() };
+        self.approvals.log(ApprovalEvent::of(&self.approval, step), now)?;
+        // Somebody may have taken this process for dead.
+        self.approvals.store.remove_item(APPROVALS, &self.approval.id, self.version)?;
+        Ok(())
+    }
+
+    /// It does not begin after all.
+    fn take_back(mut self, approved: &Approval, now: u64) {
+        self.is_over = true;
+        let expires = approved.expires.or(Some(after(now, DEFAULT_ONCE)));
+        // Nothing was done. Where this fails too, it is unknown.
+        let _ = self.approvals.put(approved, Some(self.version), expires, now);
+    }
+}
+
+impl Drop for BegunCall {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let ApprovalState::Running { at, .. } = self.approval.state else { return };
+        let approval = Approval { state: ApprovalState::Unknown { at }, ..self.approval.clone() };
+        // Without a store it stays as it is, and is unknown when this process ends.
+        let _ = self.approvals.log(ApprovalEvent::of(&approval, ApprovalStep::Unknown), at);
+        let expires = Some(after(at, MAX_WAIT));
+        let _ = self.approvals.put(&approval, Some(self.version), expires, at);
+    }
+}
+
+fn after(now: u64, time: Duration) -> u64 {
+    now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The id by which a call is decided: the same for the same call.
+fn id_of_action(action: &Action) -> String {
+    id_of(&ActionDigest::of(&[b"approval", &action.digest().0]).0)
+}
+
+fn random_id() -> Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| ApprovalError::NoRandomness)?;
+    Ok(id_of(&bytes))
+}

@@ -1,0 +1,92 @@
+//! Standing approvals: they cover every call of a tool that has some arguments, until they end.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::action::{Action, ActionDigest};
+use crate::{ApprovalError, Result};
+
+/// How long a standing approval holds where nobody says how long.
+pub const DEFAULT_STANDING: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// For which calls an approval is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ApprovalScope {
+    /// For the next call that is exactly this one.
+    #[default]
+    Once,
+    /// For calls of the session. `None` has all arguments be the same; else those of these names.
+    Session {
+        /// The arguments that have to be the same.
+        fixed: Option<Vec<String>>,
+    },
+    /// For calls of anybody who is the same principal, in whatever session.
+    Standing {
+        /// The arguments that have to be the same.
+        fixed: Option<Vec<String>>,
+    },
+}
+
+/// A standing approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StandingApproval {
+    /// What it is found by.
+    pub id: String,
+    /// The tool, by the name that callers use.
+    pub tool: String,
+    /// The plugin.
+    pub plugin: String,
+    /// Whose calls it covers; those of nobody who is known where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The only session whose calls it covers, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The arguments that have to be the same, as they are shown. `None` is all of them, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Vec<String>>,
+    /// The digest of the action without its arguments.
+    pub(crate) tool_digest: ActionDigest,
+    /// The digests of the arguments that have to be the same.
+    pub(crate) arguments: BTreeMap<String, ActionDigest>,
+    /// When its time is over, in milliseconds since 1970.
+    #[serde(skip)]
+    pub expires: Option<u64>,
+}
+
+impl StandingApproval {
+    /// Whether it covers a call.
+    pub(crate) fn covers(&self, action: &Action, session: Option<&str>) -> bool {
+        if self.tool_digest != action.tool_digest()
+            || self.session.as_deref().is_some_and(|own| session != Some(own))
+        {
+            return false;
+        }
+        let given: BTreeMap<&String, ActionDigest> = action.argument_digests().collect();
+        let is_same = |(name, digest): (&String, &ActionDigest)| given.get(name) == Some(digest);
+        self.arguments.iter().all(is_same)
+            && (self.fixed.is_some() || given.len() == self.arguments.len())
+    }
+
+    /// The key under which it is kept: those of one tool are beside each other.
+    pub(crate) fn key(&self) -> String {
+        format!("{}{}", key_prefix(self.tool_digest), self.id)
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an approval is JSON")
+    }
+
+    pub(crate) fn read(key: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
+        let read: Self =
+            serde_json::from_slice(value).map_err(|_| ApprovalError::Damaged(key.to_string()))?;
+        Ok(Self { expires, ..read })
+    }
+}
+
+/// What the keys of all that are for a tool begin with.
+pub(crate) fn key_prefix(tool: ActionDigest) -> String {
+    format!("{tool}/")
+}

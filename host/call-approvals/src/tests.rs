@@ -1,0 +1,303 @@
+//! What is decided of calls, step by step.
+
+use serde_json::{Value, json};
+use std::mem::forget;
+use std::sync::Arc;
+use std::time::Duration;
+use tenon_store::{LogCheck, LogStore as _, SqliteStore, Store, check_log};
+
+use super::*;
+
+const NOW: u64 = 1_000_000;
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(SqliteStore::in_memory().expect("there is memory"))
+}
+
+fn approvals(store: &Arc<dyn Store>) -> Arc<CallApprovals> {
+    Arc::new(CallApprovals::new(store.clone()))
+}
+
+fn action(arguments: Value) -> Action {
+    Action {
+        tool: "files__write".into(),
+        plugin: "files".into(),
+        code: "c0de".into(),
+        definition: "d3f".into(),
+        principal: Some("ada".into()),
+        arguments,
+    }
+}
+
+fn call(action: &Action) -> AskedCall {
+    AskedCall::new(action.arguments.clone(), "a rule").in_session(Some("s1".into()))
+}
+
+/// The steps that the log has, with their ids left out. The log is whole.
+fn steps(store: &Arc<dyn Store>) -> Vec<String> {
+    assert!(matches!(check_log(&**store, LOG).unwrap(), LogCheck::Whole(_)));
+    let entries = store.entries_from(LOG, 1, 1_000).unwrap().into_iter();
+    let step = |entry: tenon_store::LogEntry| {
+        let event: Value = serde_json::from_slice(&entry.value).unwrap();
+        match event["outcome"].as_str() {
+            Some(outcome) => format!("ended {outcome}"),
+            None => event["step"].as_str().unwrap().to_string(),
+        }
+    };
+    entries.map(step).collect()
+}
+
+fn take(approvals: &Arc<CallApprovals>, action: &Action) -> Found {
+    approvals.take(action, Some("s1"), NOW).unwrap()
+}
+
+fn begun(found: Found) -> BegunCall {
+    match found {
+        Found::Begun(begun) => begun,
+        found => panic!("it has not begun: {found:?}"),
+    }
+}
+
+#[test]
+fn a_call_is_asked_for_approved_and_made_once() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({ "path": "/a", "text": "x" }));
+    assert!(matches!(take(&agent, &action), Found::Undecided { unknown_since: None }));
+    let id = agent.ask(&action, call(&action), NOW).unwrap();
+    assert!(is_approval_id(&id), "{id}");
+    // Whoever tries again waits for the same.
+    assert_eq!(agent.ask(&action, call(&action), NOW + 1).unwrap(), id);
+    let listed = user.list(NOW).unwrap();
+    assert_eq!((listed.len(), &listed[0].id, listed[0].asked), (1, &id, NOW));
+    assert_eq!(listed[0].call.arguments, action.arguments);
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    let running = begun(take(&agent, &action));
+    assert!(matches!(take(&agent, &action), Found::Running { .. }));
+    let error = user.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
+    assert_eq!(error.to_string(), format!("the call {id} cannot be decided: it runs"));
+    running.end("ok", NOW).unwrap();
+    assert!(matches!(take(&agent, &action), Found::Undecided { unknown_since: None }));
+    assert_eq!(steps(&store), ["asked", "approved", "begun", "ended ok"]);
+    assert!(user.list(NOW).unwrap().is_empty());
+}
+
+#[test]
+fn another_action_is_not_approved() {
+    let store = store();
+    let approvals = approvals(&store);
+    let approved = action(json!({ "path": "/a" }));
+    let id = approvals.ask(&approved, call(&approved), NOW).unwrap();
+    approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    let others = [
+        action(json!({ "path": "/b" })),
+        action(json!({ "path": "/a", "more": null })),
+        action(json!({})),
+        Action { tool: "files__rewrite".into(), ..approved.clone() },
+        Action { plugin: "file".into(), ..approved.clone() },
+        Action { code: "c0d".into(), ..approved.clone() },
+        Action { definition: "d3".into(), ..approved.clone() },
+        Action { principal: Some("bob".into()), ..approved.clone() },
+        Action { principal: None, ..approved.clone() },
+        // What moves from one part to the next is another action, too.
+        Action { code: "c0ded".into(), definition: "3f".into(), ..approved.clone() },
+    ];
+    for other in &others {
+        assert!(matches!(take(&approvals, other), Found::Undecided { .. }), "{other:?}");
+    }
+    begun(take(&approvals, &approved)).end("ok", NOW).unwrap();
+}
+
+#[test]
+fn the_order_of_arguments_is_no_difference() {
+    let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
+    let other: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
+    assert_eq!(action(one).digest(), action(other).digest());
+}
+
+#[test]
+fn a_denial_holds_until_it_is_over_or_somebody_approves() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    approvals.deny(&id, Some("not today".into()), NOW).unwrap();
+    match take(&approvals, &action) {
+        Found::Denied { reason, .. } => assert_eq!(reason.as_deref(), Some("not today")),
+        found => panic!("{found:?}"),
+    }
+    let over = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
+    let found = approvals.take(&action, None, over).unwrap();
+    assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    approvals.deny(&id, None, NOW).unwrap();
+    approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    drop(begun(take(&approvals, &action)));
+}
+
+#[test]
+fn an_approval_that_is_over_is_none() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    let minute = Duration::from_secs(60);
+    approvals.approve(&id, ApprovalScope::Once, Some(minute), NOW).unwrap();
+    let found = approvals.take(&action, None, NOW + 60_000).unwrap();
+    assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
+    let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
+    assert_eq!(error.to_string(), format!("no call waits under the id {id}"));
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    let later = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
+    assert_eq!(approvals.list(later - 1).unwrap().len(), 1);
+    assert!(approvals.list(later).unwrap().is_empty(), "{id} waits no more");
+}
+
+#[test]
+fn a_call_whose_process_has_died_is_unknown_and_asks_again() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({}));
+    let id = agent.ask(&action, call(&action), NOW).unwrap();
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    // The process dies: nothing of it runs any more, and its locks are free.
+    forget(begun(take(&agent, &action)));
+    assert!(matches!(take(&user, &action), Found::Running { .. }));
+    agent.lose_lock();
+    match take(&user, &action) {
+        Found::Undecided { unknown_since } => assert_eq!(unknown_since, Some(NOW)),
+        found => panic!("{found:?}"),
+    }
+    assert_eq!(user.ask(&action, call(&action), NOW).unwrap(), id);
+    assert!(matches!(user.list(NOW).unwrap()[0].state, ApprovalState::Unknown { at: NOW }));
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    begun(take(&user, &action)).end("ok", NOW).unwrap();
+    let expected = ["asked", "approved", "begun", "unknown", "approved", "begun", "ended ok"];
+    assert_eq!(steps(&store), expected);
+}
+
+#[test]
+fn a_call_that_is_dropped_is_unknown() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    let begun = approvals
+        .begin_approved(&action, call(&action), ApprovalScope::Once, None, NOW)
+        .unwrap();
+    let id = begun.id().to_string();
+    drop(begun);
+    let listed = approvals.list(NOW).unwrap();
+    assert_eq!((listed.len(), &listed[0].id), (1, &id));
+    assert!(matches!(listed[0].state, ApprovalState::Unknown { .. }));
+    assert_eq!(steps(&store), ["approved", "begun", "unknown"]);
+}
+
+#[test]
+fn who_took_a_process_for_dead_is_not_overruled() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({}));
+    let id = agent.ask(&action, call(&action), NOW).unwrap();
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    let slow = begun(take(&agent, &action));
+    agent.lose_lock();
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    slow.end("ok", NOW).unwrap();
+    begun(take(&user, &action)).end("ok", NOW).unwrap();
+    assert_eq!(
+        steps(&store),
+        ["asked", "approved", "begun", "unknown", "approved", "ended ok", "begun", "ended ok"]
+    );
+}
+
+#[test]
+fn a_standing_approval_covers_what_its_user_fixed() {
+    let check = |fixed: Option<&[&str]>, arguments: Value, covers: bool| {
+        let store = store();
+        let approvals = approvals(&store);
+        let first = action(json!({ "path": "/a", "text": "x" }));
+        let id = approvals.ask(&first, call(&first), NOW).unwrap();
+        let fixed = fixed.map(|names| names.iter().map(ToString::to_string).collect());
+        approvals.approve(&id, ApprovalScope::Standing { fixed }, None, NOW).unwrap();
+        assert!(approvals.list(NOW).unwrap().is_empty(), "it waits no more");
+        for _ in 0..2 {
+            let found = approvals.take(&action(arguments.clone()), Some("other"), NOW).unwrap();
+            assert_eq!(matches!(found, Found::Covered { .. }), covers, "{arguments} {found:?}");
+        }
+        let bob = Action { principal: Some("bob".into()), ..action(arguments.clone()) };
+        assert!(matches!(take(&approvals, &bob), Found::Undecided { .. }));
+        let standing = approvals.standing(NOW).unwrap();
+        approvals.deny(&standing[0].id, None, NOW).unwrap();
+        assert!(matches!(take(&approvals, &action(arguments)), Found::Undecided { .. }));
+    };
+    check(None, json!({ "path": "/a", "text": "x" }), true);
+    check(None, json!({ "path": "/a", "text": "y" }), false);
+    check(None, json!({ "path": "/a", "text": "x", "mode": 1 }), false);
+    check(Some(&["path"]), json!({ "path": "/a", "text": "y" }), true);
+    check(Some(&["path"]), json!({ "path": "/a", "mode": 1 }), true);
+    check(Some(&["path"]), json!({ "path": "/b", "text": "x" }), false);
+    check(Some(&["path"]), json!({ "text": "x" }), false);
+    check(Some(&[]), json!({ "anything": true }), true);
+}
+
+#[test]
+fn an_approval_of_a_session_ends_with_its_day() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({ "path": "/a" }));
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    let month = Duration::from_secs(30 * 24 * 3600);
+    let scope = ApprovalScope::Session { fixed: None };
+    approvals.approve(&id, scope.clone(), Some(month), NOW).unwrap();
+    let day = 24 * 3600 * 1_000;
+    let covered = |session, now| {
+        matches!(approvals.take(&action, session, now).unwrap(), Found::Covered { .. })
+    };
+    assert!(covered(Some("s1"), NOW) && covered(Some("s1"), NOW + day - 1));
+    assert!(!covered(Some("s2"), NOW) && !covered(None, NOW) && !covered(Some("s1"), NOW + day));
+    let alone = AskedCall::new(json!({}), "a rule");
+    let id = approvals.ask(&action, alone, NOW + day).unwrap();
+    let error = approvals.approve(&id, scope, None, NOW + day).unwrap_err();
+    assert_eq!(error.to_string(), format!("the call {id} belongs to no session"));
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_to_be_so() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({ "text": "x".repeat(300_000) }));
+    approvals.ask(&action, call(&action), NOW).unwrap();
+    assert!(!approvals.list(NOW).unwrap()[0].is_shown_whole());
+}
+
+#[test]
+fn no_more_wait_than_there_is_room_for() {
+    let store = store();
+    let approvals = approvals(&store);
+    let ask = |number: usize, now| {
+        let action = action(json!({ "n": number }));
+        approvals.ask(&action, call(&action), now)
+    };
+    for number in 0..2_000 {
+        ask(number, NOW).unwrap();
+    }
+    assert!(ask(2_000, NOW).unwrap_err().is_full());
+    // What is over makes room.
+    let later = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
+    ask(2_000, later).unwrap();
+    assert_eq!(approvals.list(later).unwrap().len(), 1);
+}
+
+#[test]
+fn an_id_is_no_id_of_a_plugin_and_read_as_it_is_written() {
+    for (text, expected) in [
+        ("A-0123456789AB", true),
+        ("a-0123456789ab", false),
+        ("A-0123456789A", false),
+        ("A-0123456789AI", false),
+        ("files", false),
+        ("", false),
+    ] {
+        assert_eq!(is_approval_id(text), expected, "{text}");
+    }
+}
