@@ -72,7 +72,7 @@ pub enum ItemOutcome {
 ///
 /// # Errors
 ///
-/// Each operation fails where the database does ([`StoreError`]), or if an id is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). One that
+/// Each operation fails where the database does ([`StoreError`](crate::StoreError)), or if an id is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). One that
 /// fails changes nothing.
 pub trait ItemStore: Send + Sync + 'static {
     /// Returns an item, if there is one.

@@ -139,7 +139,7 @@ pub enum Durability {
 ///
 /// # Errors
 ///
-/// Each operation fails where the database does ([`StoreError`]). One that fails changes nothing.
+/// Each operation fails where the database does ([`StoreError`](crate::StoreError)). One that fails changes nothing.
 pub trait LogStore: Send + Sync + 'static {
     /// Adds entries to a log, in their order, and gives what there is of it then.
     ///

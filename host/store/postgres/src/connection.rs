@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tenon_store::StoreError;
 
 use crate::Failure;
+use crate::tls;
 
 /// The steps from an empty database to the tables of today. What is published here never changes: a new schema is a new
 /// step. Names and keys are bytes, since text of PostgreSQL has no NUL.
@@ -84,11 +85,16 @@ pub(crate) fn prepare(client: &mut Client) -> Result<(), Failure> {
     Ok(transaction.commit()?)
 }
 
+/// The error of what keeps everything from the database of this name.
+pub(crate) fn unusable(name: &str, error: impl Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Io(PathBuf::from(name), error.into())
+}
+
 /// The error of an operation on the database of this name.
 pub(crate) fn failed(name: &str, error: postgres::Error) -> StoreError {
     let place = PathBuf::from(name);
     let code = error.code().cloned();
-    let error: Box<dyn Error + Send + Sync> = error.into();
+    let error = tls::explain(error);
     match code {
         Some(SqlState::DISK_FULL) => StoreError::Full(place),
         Some(

@@ -8,20 +8,24 @@
 //! with it, also when the server restarts; the next lock opens a new one. What stands between a host and the server has to
 //! give each connection a session of its own: PgBouncer does with `pool_mode=session`.
 
+mod address;
 mod connection;
 mod item;
 mod lock;
 mod log;
 mod state;
+mod tls;
 
-use postgres::{Client, Config, NoTls, Transaction};
+use postgres::{Client, Config, Transaction};
 use std::fmt;
 use std::mem;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tenon_store::StoreError;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use connection::{failed, prepare};
+use connection::{failed, prepare, unusable};
 use lock::LockSession;
 
 /// How many connections are kept that nobody uses. There may be more while they are in use.
@@ -29,9 +33,13 @@ const MAX_IDLE: usize = 8;
 
 /// A store in one PostgreSQL database.
 ///
-/// It connects without TLS: through a Unix socket, or over a network that is trusted.
+/// Over a network, `sslmode` in the address says whether it connects with TLS: `disable` never, `require` always, and
+/// `prefer`, which holds by default, where the server has it. A server with TLS always has to prove that it is the host of the
+/// address. One that cannot is refused, also with `prefer`. Whoever is between can pretend that a server has no TLS, so only
+/// `require` is safe where others are on the network. A Unix socket has none.
 pub struct PostgresStore {
     config: Config,
+    tls: MakeRustlsConnect,
     /// What the database is called in errors: no password is in it.
     name: String,
     idle: Mutex<Vec<Client>>,
@@ -55,14 +63,17 @@ impl Drop for PostgresStore {
 
 impl PostgresStore {
     /// Connects to a database, such as `postgresql://tenon@%2Frun%2Fpostgresql/tenon`, and makes the tables that are missing.
+    /// A server with TLS is believed if the authorities in this PEM file vouch for it; without a file, if a public authority does.
     ///
     /// # Errors
     ///
-    /// Where the address is none, nobody answers there, or a later version has made the tables.
-    pub fn connect(url: &str) -> Result<Self, StoreError> {
-        let config: Config = url.parse().map_err(|error| failed("the address", error))?;
+    /// Where the address is none, the authorities cannot be read, nobody answers, the server is not believed or wants TLS that
+    /// `sslmode` forbids, or a later version has made the tables. No error has the password in it.
+    pub fn connect(url: &str, authorities: Option<&Path>) -> Result<Self, StoreError> {
+        let config = address::parse(url).map_err(|error| unusable("PostgreSQL", error))?;
         let name = format!("the database {:?}", config.get_dbname().unwrap_or_default());
-        let store = Self { config, name, idle: Mutex::default(), locks: Arc::default() };
+        let tls = tls::connector(authorities).map_err(|error| unusable(&name, error))?;
+        let store = Self { config, tls, name, idle: Mutex::default(), locks: Arc::default() };
         store.with(prepare)?;
         Ok(store)
     }
@@ -88,7 +99,7 @@ impl PostgresStore {
     }
 
     fn connect_client(&self) -> Result<Client, StoreError> {
-        self.config.connect(NoTls).map_err(|error| self.failed(error))
+        self.config.connect(self.tls.clone()).map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: postgres::Error) -> StoreError {

@@ -6,6 +6,7 @@
 
 mod locks;
 mod server;
+mod tls;
 
 use libtest_mimic::{Arguments, Trial};
 use std::env;
@@ -39,7 +40,8 @@ fn main() -> ExitCode {
         Trial::test(name, run).with_ignored_flag(packages.is_none())
     };
     let expectations = ALL.iter().map(|(name, expectation)| trial(name, expect(*expectation)));
-    let own = locks::TESTS.iter().map(|(name, test)| trial(name, Box::new(*test)));
+    let own =
+        locks::TESTS.iter().chain(tls::TESTS).map(|(name, test)| trial(name, Box::new(*test)));
     let code = libtest_mimic::run(&arguments, expectations.chain(own).collect()).exit_code();
     // The last to have it ends it.
     drop(server);
@@ -51,5 +53,5 @@ fn expect(expectation: Expectation) -> Box<dyn Fn(&Server) + Send> {
 }
 
 fn connect(url: &str) -> PostgresStore {
-    PostgresStore::connect(url).expect("the server answers")
+    PostgresStore::connect(url, None).expect("the server answers")
 }
