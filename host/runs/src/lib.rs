@@ -1,0 +1,54 @@
+//! Runs of scripts that call tools, and their journals.
+//!
+//! A run is an item of the store:
+//!
+//! ```text
+//! running ──▶ paused ──resume──▶ running ──▶ done, failed
+//!    └────the process died, or the run was dropped──▶ unknown
+//! ```
+//!
+//! Its journal is a log: of each call the key, what was called with which arguments, and the answer. It is written when
+//! the run pauses or ends. Only a paused run goes on: its script begins again, and the calls of its journal are answered
+//! from there. A run whose process has died may have made calls that no journal has, so it never goes on.
+//!
+//! How a script runs is left to others. Every call blocks until the disk has answered.
+
+mod journal;
+mod run;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+pub use journal::{ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch};
+pub use run::{NewRun, Run, RunState, is_run_id};
+pub use runs::{RunHold, Runs};
+
+use tenon_store::StoreError;
+
+/// Why a run could not be kept or resumed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The store failed.
+    #[error("runs cannot be kept")]
+    Store(#[from] StoreError),
+    /// There is no run of this id.
+    #[error("there is no run {0}")]
+    NotFound(String),
+    /// It cannot go on.
+    #[error("the run {id} cannot go on: {why}")]
+    NotPaused {
+        /// The run.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// What is kept of it cannot be read.
+    #[error("what is kept of the run {0} is damaged")]
+    Damaged(String),
+    /// The system has no random numbers.
+    #[error("there are no random numbers")]
+    NoRandomness,
+}
+
+type Result<T> = std::result::Result<T, RunError>;

@@ -1,0 +1,135 @@
+//! One run: its script, whose it is, and how far it came.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Result, RunError};
+
+/// A run that begins.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NewRun {
+    /// The script.
+    pub script: String,
+    /// What it gets.
+    pub data: Value,
+    /// Whose it is, if known. Nobody else resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The profile that the client uses, if it uses one. It is resumed with the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The agent, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The session, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl NewRun {
+    /// A run of a script, with what it gets.
+    pub fn new(script: impl Into<String>, data: Value) -> Self {
+        Self { script: script.into(), data, ..Self::default() }
+    }
+}
+
+/// How far a run came. What it printed was bounded before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum RunState {
+    /// It runs.
+    Running {
+        /// The lock of the process that runs it.
+        lock: String,
+    },
+    /// It waits for the approval of a call.
+    Paused {
+        /// The approval.
+        approval: String,
+        /// The tool that would be called.
+        tool: String,
+        /// The place of the call in the run.
+        key: String,
+    },
+    /// It has ended with a value.
+    Done {
+        /// The value.
+        value: Value,
+        /// What it printed.
+        printed: String,
+    },
+    /// It has ended with an error.
+    Failed {
+        /// A code for programs.
+        code: String,
+        /// What is wrong.
+        message: String,
+        /// What it printed.
+        printed: String,
+    },
+    /// It had begun, and its process has died or nobody waited for it any more. Which of its calls were made is not known.
+    Unknown,
+}
+
+impl RunState {
+    /// The state as people and programs read it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Running { .. } => "running",
+            Self::Paused { .. } => "paused",
+            Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Run {
+    /// What it is found by.
+    pub id: String,
+    /// When it began, in milliseconds since 1970. Its script sees this time at each attempt.
+    pub began: u64,
+    /// How often it was begun or went on.
+    pub attempts: u32,
+    /// What began.
+    #[serde(flatten)]
+    pub of: NewRun,
+    /// How far it came.
+    #[serde(flatten)]
+    pub state: RunState,
+}
+
+impl Run {
+    pub(crate) fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a run is JSON")
+    }
+
+    pub(crate) fn read(id: &str, value: &[u8]) -> Result<Self> {
+        serde_json::from_slice(value).map_err(|_| RunError::Damaged(id.to_string()))
+    }
+}
+
+/// The letters of ids: no two of them are mistaken for each other (Crockford's base 32).
+const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+const ID_PREFIX: &str = "R-";
+
+const ID_LETTERS: usize = 12;
+
+pub(crate) fn random_id() -> Result<String> {
+    let mut bytes = [0; ID_LETTERS];
+    getrandom::fill(&mut bytes).map_err(|_| RunError::NoRandomness)?;
+    let letters = bytes.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char);
+    Ok(ID_PREFIX.chars().chain(letters).collect())
+}
+
+/// Whether a text is the id of a run.
+pub fn is_run_id(text: &str) -> bool {
+    let letters = text.strip_prefix(ID_PREFIX).unwrap_or_default();
+    letters.len() == ID_LETTERS && letters.bytes().all(|byte| LETTERS.contains(&byte))
+}

@@ -1,0 +1,309 @@
+//! The runs of a store.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tenon_store::{
+    Durability, HeldLock, ItemOutcome, ItemQuota, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS,
+    NewEntry, Store, StoreError,
+};
+
+use crate::journal::{Journal, JournalEntry};
+use crate::run::{NewRun, Run, RunState, random_id};
+use crate::{Result, RunError};
+
+/// The kind of items that runs are.
+const KIND: &str = "runs";
+
+/// How many runs are kept, and how many bytes they may take.
+const QUOTA: ItemQuota = ItemQuota { items: 1_000, bytes: 64 << 20 };
+
+/// How long a run is kept.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The most that the journal of a run comes to, in bytes.
+const MAX_JOURNAL_BYTES: u64 = 16 << 20;
+
+/// The runs that a store has.
+pub struct Runs {
+    store: Arc<dyn Store>,
+    /// The lock that says that this process lives.
+    lock: Mutex<Option<(String, Box<dyn HeldLock>)>>,
+}
+
+impl Runs {
+    /// The runs that a store has.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, lock: Mutex::default() }
+    }
+
+    /// Makes an id that no run has.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no random numbers.
+    pub fn new_id() -> Result<String> {
+        random_id()
+    }
+
+    /// Begins a run under a new id.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or is full of runs that go on.
+    pub fn begin(self: &Arc<Self>, id: String, of: NewRun, now: u64) -> Result<RunHold> {
+        let lock = self.process_lock()?;
+        let run = Run { id, began: now, attempts: 1, of, state: RunState::Running { lock } };
+        let version = self.put(&run, None, now)?.ok_or(RunError::NoRandomness)?;
+        Ok(RunHold { runs: self.clone(), run, version, now, is_over: false })
+    }
+
+    /// Has a run go on that is paused, for whoever began it. Gives what it has done so far.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such run of theirs, it is not paused, somebody else was faster, or its journal is not whole.
+    pub fn resume(
+        self: &Arc<Self>,
+        id: &str,
+        principal: Option<&str>,
+        profile: Option<&str>,
+        now: u64,
+    ) -> Result<(RunHold, Journal)> {
+        let not_found = || RunError::NotFound(id.to_string());
+        let (run, version) = self.read(id, now)?.ok_or_else(not_found)?;
+        // Who may not have it is told that there is none.
+        if run.of.principal.as_deref() != principal || run.of.profile.as_deref() != profile {
+            return Err(not_found());
+        }
+        let not_paused =
+            |why: &str| RunError::NotPaused { id: id.to_string(), why: why.to_string() };
+        match &run.state {
+            RunState::Paused { .. } => {}
+            RunState::Running { .. } => return Err(not_paused("it runs")),
+            RunState::Unknown => {
+                let why =
+                    "its process died, and which of its calls were made is not known; run it anew";
+                return Err(not_paused(why));
+            }
+            RunState::Done { .. } | RunState::Failed { .. } => {
+                return Err(not_paused("it has ended"));
+            }
+        }
+        let journal = self.journal(id)?;
+        let lock = self.process_lock()?;
+        let attempts = run.attempts + 1;
+        let run = Run { state: RunState::Running { lock }, attempts, ..run };
+        let version = self.put(&run, Some(version), now)?;
+        let version = version.ok_or_else(|| not_paused("somebody else has resumed it"))?;
+        let hold = RunHold { runs: self.clone(), run, version, now, is_over: false };
+        Ok((hold, journal.into_iter().collect()))
+    }
+
+    /// All runs, the oldest first. Those of processes that have died are unknown from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn list(&self, now: u64) -> Result<Vec<Run>> {
+        let (mut all, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let page = self.store.items(KIND, cursor.as_deref(), MAX_PAGE_ITEMS)?;
+            for item in page.items {
+                if item.is_expired(now) {
+                    self.remove(&item.id, item.version)?;
+                    continue;
+                }
+                let run = Run::read(&item.id, &item.value)?;
+                all.push(self.settled(run, item.version, now)?.0);
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        all.sort_by(|one, other| (one.began, &one.id).cmp(&(other.began, &other.id)));
+        Ok(all)
+    }
+
+    /// A run, if there is one of this id.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn get(&self, id: &str, now: u64) -> Result<Option<Run>> {
+        Ok(self.read(id, now)?.map(|(run, _)| run))
+    }
+
+    /// The journal of a run, in the order in which it was written.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or entries are missing.
+    pub fn journal(&self, id: &str) -> Result<Vec<JournalEntry>> {
+        let damaged = || RunError::Damaged(id.to_string());
+        let log = log_of(id);
+        let Some(summary) = self.store.log(&log)? else { return Ok(Vec::new()) };
+        if summary.first != 1 {
+            return Err(damaged());
+        }
+        let (mut entries, mut number) = (Vec::new(), 1);
+        while number < summary.next {
+            let read = self.store.entries_from(&log, number, MAX_BATCH_ENTRIES)?;
+            number = read.last().ok_or_else(damaged)?.number + 1;
+            for entry in read {
+                entries.push(serde_json::from_slice(&entry.value).map_err(|_| damaged())?);
+            }
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, id: &str, now: u64) -> Result<Option<(Run, u64)>> {
+        let Some(item) = self.store.item(KIND, id)? else { return Ok(None) };
+        if item.is_expired(now) {
+            self.remove(id, item.version)?;
+            return Ok(None);
+        }
+        let run = Run::read(id, &item.value)?;
+        self.settled(run, item.version, now).map(Some)
+    }
+
+    /// A run as it is: unknown, where its process has died.
+    fn settled(&self, run: Run, version: u64, now: u64) -> Result<(Run, u64)> {
+        let RunState::Running { lock } = &run.state else { return Ok((run, version)) };
+        if self.store.is_locked(lock)? {
+            return Ok((run, version));
+        }
+        let unknown = Run { state: RunState::Unknown, ..run };
+        match self.put(&unknown, Some(version), now)? {
+            Some(version) => Ok((unknown, version)),
+            // It has ended in this moment, or somebody else has seen it.
+            None => {
+                let item = self.store.item(KIND, &unknown.id)?;
+                let item = item.ok_or_else(|| RunError::NotFound(unknown.id.clone()))?;
+                Ok((Run::read(&unknown.id, &item.value)?, item.version))
+            }
+        }
+    }
+
+    /// Sets a run that has this version, or none. Gives the new version; `None` where it has another one.
+    fn put(&self, run: &Run, version: Option<u64>, now: u64) -> Result<Option<u64>> {
+        let kept = now.saturating_add(u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX));
+        let value = run.write();
+        let put = || self.store.put_item(KIND, &run.id, version, &value, Some(kept), QUOTA);
+        let outcome = match put() {
+            Err(StoreError::TooManyItems { .. }) => {
+                self.make_room(now)?;
+                put()?
+            }
+            done => done?,
+        };
+        Ok(match outcome {
+            ItemOutcome::Changed(version) => Some(version),
+            ItemOutcome::Differs(_) => None,
+        })
+    }
+
+    /// Forgets the older half of the runs that have ended.
+    fn make_room(&self, now: u64) -> Result<()> {
+        let is_over = |run: &Run| {
+            matches!(run.state, RunState::Done { .. } | RunState::Failed { .. } | RunState::Unknown)
+        };
+        let over: Vec<Run> = self.list(now)?.into_iter().filter(is_over).collect();
+        for run in &over[..over.len().div_ceil(2)] {
+            if let Some(item) = self.store.item(KIND, &run.id)? {
+                self.remove(&run.id, item.version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, id: &str, version: u64) -> Result<()> {
+        if self.store.remove_item(KIND, id, version)? {
+            self.store.remove_log(&log_of(id))?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, id: &str, entries: &[JournalEntry], now: u64) -> Result<()> {
+        let values: Vec<Vec<u8>> = entries
+            .iter()
+            .map(|entry| serde_json::to_vec(entry).expect("an entry is JSON"))
+            .collect();
+        let policy = LogPolicy { max_bytes: MAX_JOURNAL_BYTES, durability: Durability::Disk };
+        for batch in values.chunks(MAX_BATCH_ENTRIES) {
+            let entries: Vec<_> = batch.iter().map(|value| NewEntry { at: now, value }).collect();
+            self.store.append(&log_of(id), &entries, policy)?;
+        }
+        Ok(())
+    }
+
+    /// The lock of this process. One that is lost is taken anew, under another name.
+    fn process_lock(&self) -> Result<String> {
+        let mut known = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((name, _)) = &*known
+            && self.store.is_locked(name)?
+        {
+            return Ok(name.clone());
+        }
+        let name = format!("runs/{}", random_id()?);
+        let held = self.store.hold_lock(&name)?.ok_or(RunError::NoRandomness)?;
+        *known = Some((name.clone(), held));
+        Ok(name)
+    }
+
+    /// As if the process had died.
+    #[cfg(test)]
+    pub(crate) fn lose_lock(&self) {
+        self.lock.lock().unwrap().take();
+    }
+}
+
+fn log_of(id: &str) -> String {
+    format!("run/{id}")
+}
+
+/// A run that goes on in this process. One that is dropped is unknown. Dropping it blocks.
+pub struct RunHold {
+    runs: Arc<Runs>,
+    run: Run,
+    version: u64,
+    now: u64,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for RunHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RunHold").field(&self.run.id).finish()
+    }
+}
+
+impl RunHold {
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The run pauses or has ended: what it has done since it began or went on is written, and then how far it came.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or somebody took this process for dead.
+    pub fn end(mut self, state: RunState, entries: &[JournalEntry], now: u64) -> Result<Run> {
+        self.runs.write(&self.run.id, entries, now)?;
+        let run = Run { state, ..self.run.clone() };
+        let put = self.runs.put(&run, Some(self.version), now)?;
+        self.is_over = true;
+        let why = "its process was taken for dead".to_string();
+        put.map(|_| run).ok_or(RunError::NotPaused { id: self.run.id.clone(), why })
+    }
+}
+
+impl Drop for RunHold {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let unknown = Run { state: RunState::Unknown, ..self.run.clone() };
+            // Without a store it stays as it is, and is unknown when this process ends.
+            let _ = self.runs.put(&unknown, Some(self.version), self.now);
+        }
+    }
+}

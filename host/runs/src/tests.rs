@@ -1,0 +1,155 @@
+//! What becomes of runs, step by step.
+
+use serde_json::{Value, json};
+use std::mem::forget;
+use std::sync::Arc;
+use tenon_store::{SqliteStore, Store};
+
+use super::*;
+
+const NOW: u64 = 1_000_000;
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(SqliteStore::in_memory().expect("there is memory"))
+}
+
+fn runs(store: &Arc<dyn Store>) -> Arc<Runs> {
+    Arc::new(Runs::new(store.clone()))
+}
+
+fn new_run() -> NewRun {
+    NewRun { principal: Some("ada".into()), ..NewRun::new("1", json!({ "n": 1 })) }
+}
+
+fn entry(key: &str, call: &str, arguments: Value, answer: Value) -> JournalEntry {
+    let digest = ArgumentsDigest::of(&arguments);
+    JournalEntry::call(key, call, digest, JournalAnswer::Value(answer), 7)
+}
+
+fn paused() -> RunState {
+    RunState::Paused { approval: "A-1".into(), tool: "t".into(), key: "3".into() }
+}
+
+fn resume(runs: &Arc<Runs>, id: &str) -> std::result::Result<(RunHold, Journal), String> {
+    runs.resume(id, Some("ada"), None, NOW).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
+    let store = store();
+    let (one, other) = (runs(&store), runs(&store));
+    let hold = one.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    assert!(is_run_id(&id), "{id}");
+    assert_eq!(resume(&other, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
+    let entries = [
+        entry("1", "files__read", json!({ "a": 1, "b": 2 }), json!("x")),
+        JournalEntry::step("2:choice", json!([1])),
+    ];
+    hold.end(paused(), &entries, NOW).unwrap();
+    assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, paused());
+    // Nobody else goes on with it.
+    for (principal, profile) in [(Some("bob"), None), (None, None), (Some("ada"), Some("p"))] {
+        let error = other.resume(&id, principal, profile, NOW).unwrap_err();
+        assert_eq!(error.to_string(), format!("there is no run {id}"));
+    }
+    let (hold, journal) = resume(&other, &id).unwrap();
+    assert_eq!((hold.run().attempts, hold.run().began, journal.len()), (2, NOW, 2));
+    assert_eq!(resume(&one, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
+    let same = ArgumentsDigest::of(&json!({ "b": 2, "a": 1 }));
+    let answer = journal.answer("1", Some("files__read"), Some(&same)).unwrap();
+    assert_eq!(answer, Some(&JournalAnswer::Value(json!("x"))));
+    assert_eq!(
+        journal.answer("2:choice", None, None).unwrap(),
+        Some(&JournalAnswer::Value(json!([1])))
+    );
+    assert_eq!(journal.answer("3", Some("files__read"), Some(&same)).unwrap(), None);
+    let done = RunState::Done { value: json!(1), printed: "p".into() };
+    hold.end(done.clone(), &[entry("3", "t", json!({}), json!(2))], NOW).unwrap();
+    assert_eq!(one.journal(&id).unwrap().len(), 3);
+    assert_eq!(one.get(&id, NOW).unwrap().unwrap().state, done);
+    assert_eq!(resume(&one, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
+}
+
+#[test]
+fn what_a_script_does_otherwise_is_told_with_its_place() {
+    let journal: Journal = [entry("1", "a", json!({ "x": 1 }), json!(1))].into_iter().collect();
+    let differs = |call: Option<&str>, arguments: Value| {
+        let digest = ArgumentsDigest::of(&arguments);
+        journal.answer("1", call, call.map(|_| &digest)).unwrap_err().to_string()
+    };
+    let begin = "the script does not do again what it did before, at 1: ";
+    assert_eq!(
+        differs(Some("b"), json!({ "x": 1 })),
+        format!("{begin}it called a before, and b now")
+    );
+    assert_eq!(
+        differs(Some("a"), json!({ "x": 2 })),
+        format!("{begin}it called a with other arguments before")
+    );
+    assert_eq!(differs(None, Value::Null), format!("{begin}it called a before, and a step now"));
+    let long = entry("1", "a", json!({}), json!("x".repeat(600_000)));
+    assert!(matches!(long.answer, JournalAnswer::TooLong(_)));
+    let journal: Journal = [long].into_iter().collect();
+    let digest = ArgumentsDigest::of(&json!({}));
+    let error = journal.answer("1", Some("a"), Some(&digest)).unwrap_err().to_string();
+    assert_eq!(error, format!("{begin}the answer of a was too long to be kept"));
+}
+
+#[test]
+fn a_run_whose_process_died_or_that_nobody_waits_for_is_unknown() {
+    let store = store();
+    let (one, other) = (runs(&store), runs(&store));
+    let hold = one.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let dropped = hold.run().id.clone();
+    drop(hold);
+    let hold = one.begin(Runs::new_id().unwrap(), new_run(), NOW + 1).unwrap();
+    let killed = hold.run().id.clone();
+    forget(hold);
+    let states = |at: &Arc<Runs>| -> Vec<&'static str> {
+        at.list(NOW).unwrap().iter().map(|run| run.state.as_str()).collect()
+    };
+    assert_eq!(states(&other), ["unknown", "running"]);
+    one.lose_lock();
+    assert_eq!(states(&other), ["unknown", "unknown"]);
+    for id in [dropped, killed] {
+        let why = resume(&other, &id).unwrap_err();
+        assert!(why.contains("its process died"), "{why}");
+    }
+}
+
+#[test]
+fn who_was_taken_for_dead_does_not_overrule_that() {
+    let store = store();
+    let (one, other) = (runs(&store), runs(&store));
+    let hold = one.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    one.lose_lock();
+    assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, RunState::Unknown);
+    let error = hold.end(paused(), &[], NOW).unwrap_err().to_string();
+    assert_eq!(error, format!("the run {id} cannot go on: its process was taken for dead"));
+    assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, RunState::Unknown);
+}
+
+#[test]
+fn runs_are_forgotten_with_their_journals() {
+    let store = store();
+    let runs = runs(&store);
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(paused(), &[entry("1", "a", json!({}), json!(1))], NOW).unwrap();
+    assert_eq!(store.logs("run/").unwrap().len(), 1);
+    let week = 7 * 24 * 3600 * 1_000;
+    assert!(runs.get(&id, NOW + week - 1).unwrap().is_some());
+    assert!(runs.list(NOW + week).unwrap().is_empty());
+    assert!(store.logs("run/").unwrap().is_empty());
+    // Where there are too many, those that have ended go first.
+    let kept = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    for number in 0..1_100 {
+        let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW + number).unwrap();
+        let done = RunState::Done { value: Value::Null, printed: String::new() };
+        hold.end(done, &[], NOW).unwrap();
+    }
+    assert!(runs.list(NOW).unwrap().len() <= 1_000);
+    assert!(runs.get(&kept.run().id, NOW).unwrap().is_some());
+}
