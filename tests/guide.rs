@@ -43,6 +43,8 @@ const CHAPTERS: &[&str] = &[
     "from-mcp-servers.md",
     "from-scripts.md",
     "serving.md",
+    "approving-calls.md",
+    "scripts-as-calls.md",
 ];
 /// What stands beside the chapters.
 const NOT_CHAPTERS: &[&str] = &["README.md", "performance.md"];

@@ -167,7 +167,7 @@ fn choose(
 }
 
 /// Asks a question; nothing where the input has ended.
-fn answer(question: &str) -> Option<String> {
+pub(crate) fn answer(question: &str) -> Option<String> {
     say(question);
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
@@ -177,7 +177,7 @@ fn answer(question: &str) -> Option<String> {
 }
 
 /// Writes to the terminal, in its own colors: what was written before must not hide a question.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     // Where standard error is closed there is nobody to ask.
     let _ = io::stderr().write_all(format!("\x1b[0m{text}").as_bytes());
 }

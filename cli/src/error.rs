@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tenon_call_approvals::CallApprovalError;
 use tenon_config::approvals::ApprovalError;
 use tenon_config::diagnostic::chain;
 use tenon_config::lock::LockError;
@@ -124,6 +125,12 @@ pub(crate) enum Error {
         #[source]
         error: LoginError,
     },
+    /// A run of a script is paused, or has failed.
+    #[error("{message}")]
+    Run { code: String, message: String, hint: Option<String>, exit: Exit },
+    /// An approval of a call cannot be given.
+    #[error(transparent)]
+    CallApproval(#[from] CallApprovalError),
     /// What plugins keep cannot be read or changed.
     #[error(transparent)]
     State(#[from] StoreError),
@@ -247,6 +254,8 @@ impl Error {
             Self::Config(_) => "configuration",
             Self::Approval(_) => "approvals",
             Self::Lock(_) => "lock",
+            Self::Run { code, .. } => code_of_run(code),
+            Self::CallApproval(error) => code_of_call_approval(error),
             Self::State(_) => "state",
             Self::Login { .. } => "login",
             Self::NotInstalled { error, .. } => error.code(),
@@ -298,6 +307,13 @@ impl Error {
             | Self::Host(_)
             | Self::Approval(_)
             | Self::State(_) => Exit::Host,
+            Self::Run { exit, .. } => *exit,
+            Self::CallApproval(error) => match error {
+                CallApprovalError::Store(_)
+                | CallApprovalError::NoRandomness
+                | CallApprovalError::Damaged(_) => Exit::Host,
+                _ => Exit::Input,
+            },
             Self::Login { error, .. } => code_of_login(error),
             Self::Call(error) => code_of_call(error),
             Self::Known { error, .. } => code_of_call(error),
@@ -348,6 +364,10 @@ impl Error {
                 }
                 _ => format!("`tenon doctor {plugin}` asks the server again"),
             }),
+            Self::Run { hint, .. } => hint.clone(),
+            Self::CallApproval(CallApprovalError::NotFound(_)) => {
+                Some("`tenon pending --all` lists the ids".into())
+            }
             Self::Call(CallError::NotFound { what: "tool", .. }) => {
                 Some("`tenon tools` lists the tools, `tenon doctor` shows problems".into())
             }
@@ -380,12 +400,37 @@ fn code_of_login(error: &LoginError) -> Exit {
     }
 }
 
+/// The code of what ended a run.
+fn code_of_run(code: &str) -> &'static str {
+    const CODES: [&str; 8] = [
+        "approval-required",
+        "invalid-script",
+        "failed",
+        "trapped",
+        "limit",
+        "invalid-result",
+        "diverged",
+        "state",
+    ];
+    CODES.into_iter().find(|known| *known == code).unwrap_or("host")
+}
+
+fn code_of_call_approval(error: &CallApprovalError) -> &'static str {
+    match error {
+        CallApprovalError::NotFound(_) => "not-found",
+        CallApprovalError::Store(_) | CallApprovalError::Damaged(_) => "state",
+        CallApprovalError::NoRandomness => "host",
+        _ => "invalid-input",
+    }
+}
+
 fn code_of_call(error: &CallError) -> Exit {
     match error {
         CallError::NotFound { .. } | CallError::InvalidInput { .. } => Exit::Input,
-        CallError::Vetoed { .. } | CallError::Disabled { .. } | CallError::Held { .. } => {
-            Exit::Refused
-        }
+        CallError::Vetoed { .. }
+        | CallError::Disabled { .. }
+        | CallError::Held { .. }
+        | CallError::NotApproved { .. } => Exit::Refused,
         CallError::Failed { failure, .. } => code_of(failure),
         _ => Exit::Host,
     }

@@ -5,6 +5,7 @@
 mod allocator;
 mod approval;
 mod authored;
+mod call_approval;
 mod cases;
 mod client;
 mod client_config;
@@ -38,6 +39,7 @@ mod recording;
 mod source_problem;
 mod source_tree;
 mod stdio;
+mod store;
 mod templates;
 mod tokens;
 mod tool_arguments;
@@ -121,9 +123,14 @@ enum Verb {
     Publish(commands::publish::Args),
     Trust(commands::trust::Args),
     Approve(commands::approve::Args),
+    Pending(commands::pending::Args),
+    Deny(commands::deny::Args),
+    Policy(commands::policy::Args),
     Revoke(commands::revoke::Args),
     Tools(commands::tools::Args),
     Call(commands::call::Args),
+    Run(commands::run::Args),
+    Runs(commands::runs::Args),
     Hook(commands::hook::Args),
     Eval(commands::eval::Args),
     Complete(commands::complete::Args),
@@ -174,11 +181,13 @@ impl Verb {
         match self {
             Self::Tools(_)
             | Self::Call(_)
+            | Self::Run(_)
             | Self::Hook(_)
             | Self::Eval(_)
             | Self::Complete(_)
             | Self::Resources(_)
             | Self::Prompts(_)
+            | Self::Policy(_)
             | Self::Doctor(_)
             | Self::Confine(_)
             | Self::Serve(_)
@@ -194,6 +203,9 @@ impl Verb {
             | Self::Publish(_)
             | Self::Trust(_)
             | Self::Approve(_)
+            | Self::Pending(_)
+            | Self::Runs(_)
+            | Self::Deny(_)
             | Self::Revoke(_)
             | Self::History(_)
             | Self::Skills(_)
@@ -238,6 +250,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs a verb that waits for the store, on a thread that may.
+async fn blocking<A: Send + 'static>(
+    common: &Common,
+    args: A,
+    run: fn(&Common, A) -> Result<ExitCode, Error>,
+) -> Result<ExitCode, Error> {
+    let common = common.clone();
+    let ran = tokio::task::spawn_blocking(move || run(&common, args)).await;
+    ran.unwrap_or_else(|broken| Err(Error::Host(broken.to_string())))
+}
+
 async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
     match verb {
         Verb::Plugins(args) => commands::plugins::run(common, args).await,
@@ -246,8 +269,13 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Publish(args) => commands::publish::run(common, args).await,
         Verb::Trust(args) => commands::trust::run(common, args).await,
         Verb::Approve(args) => commands::approve::run(common, args).await,
+        Verb::Pending(args) => blocking(common, args, commands::pending::run).await,
+        Verb::Deny(args) => blocking(common, args, commands::deny::run).await,
+        Verb::Policy(args) => commands::policy::run(common, args).await,
         Verb::Revoke(args) => commands::revoke::run(common, args),
         Verb::Tools(args) => commands::tools::run(common, args).await,
+        Verb::Run(args) => commands::run::run(common, args).await,
+        Verb::Runs(args) => blocking(common, args, commands::runs::run).await,
         Verb::Call(args) => commands::call::run(common, args).await,
         Verb::Hook(args) => commands::hook::run(common, args).await,
         Verb::Eval(args) => commands::eval::run(common, args).await,
@@ -255,8 +283,8 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Resources(args) => commands::resources::run(common, args).await,
         Verb::Prompts(args) => commands::prompts::run(common, args).await,
         Verb::Skills(args) => commands::skills::run(common, args).await,
-        Verb::History(args) => commands::history::run(common, args),
-        Verb::State(args) => commands::state::run(common, args).await,
+        Verb::History(args) => blocking(common, args, commands::history::run).await,
+        Verb::State(args) => blocking(common, args, commands::state::run).await,
         Verb::Inspect(args) => commands::inspect::run(common, args),
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
         Verb::Confine(args) => commands::confine::run(common, args).await,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_config::admit::{Admitted, Contents, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
-use tenon_config::config::OnFailure;
+use tenon_config::config::{OnFailure, StoreSettings};
 use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
 use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
@@ -24,10 +24,12 @@ use tenon_host::{
     PluginReport, PluginState, ServerRecorder,
 };
 use tenon_serve::EveryClient;
+use tenon_store_postgres::PostgresStore;
 use tokio::sync::oneshot;
 
 use crate::Common;
 use crate::approval::{TerminalApprover, is_terminal};
+use crate::call_approval::TerminalCallApprover;
 use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
@@ -37,6 +39,7 @@ use crate::login::{LoginStore, LoginTokens};
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
 use crate::source_tree::SourceTree;
+use crate::store;
 use crate::templates::Language;
 use crate::tool_arguments::ToolArguments;
 
@@ -293,6 +296,9 @@ impl FoundPlugins {
         let secrets = secret_store(host_environment.clone());
         let pins = self.pins();
         let decisions = self.decision_files();
+        let store = self.sources.configs.first().map(|config| config.store.clone());
+        // Where MCP clients are served, or a developer types, standard input is not for answers.
+        let asks_on_terminal = !self.is_served && self.authored.is_none() && is_terminal();
         let client = self.client;
         let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = builder.backtraces(self.authored.is_some()).secrets(secrets);
@@ -313,6 +319,10 @@ impl FoundPlugins {
             // A pool would not be used often enough to be worth its time.
             false => builder.client_features(client.clone()).allocation(Allocation::OnDemand),
         };
+        let builder = match asks_on_terminal {
+            true => builder.call_approver(TerminalCallApprover::new()),
+            false => builder,
+        };
         let builder = builder.messaging(client.clone());
         let builder = match pins {
             Some(pins) => builder.pins(pins),
@@ -320,6 +330,10 @@ impl FoundPlugins {
         };
         let builder = match state {
             Some(folder) => builder.state(folder),
+            None => builder,
+        };
+        let builder = match shared_store(store, host_environment).await? {
+            Some(shared) => builder.store(shared),
             None => builder,
         };
         let builder = builder.decision_files(decisions);
@@ -712,6 +726,19 @@ async fn having(platform: Platform, ids: &[&str]) -> Result<Platform, Error> {
             Err(error)
         }
     }
+}
+
+/// The store that several hosts share, where one is configured. Connecting to it blocks.
+async fn shared_store(
+    settings: Option<StoreSettings>,
+    host_environment: HostEnvironment,
+) -> Result<Option<PostgresStore>, Error> {
+    let Some(settings) = settings.filter(|settings| settings.url.is_some()) else {
+        return Ok(None);
+    };
+    let connect = move || store::shared(&settings, &host_environment);
+    let connected = tokio::task::spawn_blocking(connect).await;
+    connected.map_err(|error| Error::Host(error.to_string()))?
 }
 
 /// What every host has against a plugin, whatever it is granted.

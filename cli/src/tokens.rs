@@ -174,7 +174,11 @@ impl TokenStore for ServerTokens {
             HttpToken::from_sha256(&named.sha256).is_some_and(|known| known == *token)
         });
         let named = named.filter(|named| !named.is_expired(now))?;
-        Some(TokenGrant { profile: named.profile.clone(), tools: named.tools.clone() })
+        Some(TokenGrant {
+            principal: Some(format!("token:{}", named.name)),
+            profile: named.profile.clone(),
+            tools: named.tools.clone(),
+        })
     }
 }
 

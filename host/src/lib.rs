@@ -41,7 +41,9 @@ mod load;
 pub mod meta;
 mod observe;
 mod platform;
+pub mod policy;
 mod register;
+pub mod runs;
 mod runtime;
 
 #[cfg(feature = "testing")]
@@ -49,8 +51,8 @@ mod runtime;
 pub mod testing;
 
 pub use call::{
-    Call, CallError, CallFingerprint, CallKind, Caller, Failure, HandlerReport, HookOutcome,
-    HookReport, OuterCalls, Usage,
+    Call, CallError, CallFingerprint, CallKind, CallRefusal, Caller, Failure, HandlerReport,
+    HookOutcome, HookReport, OuterCalls, Usage,
 };
 pub use capability::network::NetworkTraffic;
 pub use capability::server::{

@@ -57,7 +57,7 @@ pub use http::{
     DocumentFetcher, HttpSettings, HttpToken, IssuerSettings, MetricsSource, TokenGrant,
     TokenIssuer, TokenStore,
 };
-pub use offer::Profile;
+pub use offer::{Profile, ToolMode};
 pub use server::{EveryClient, Server, ServerError, Settings};
 
 /// Locks what no panic leaves half done.

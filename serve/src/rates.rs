@@ -51,7 +51,7 @@ impl CallRates {
     ///
     /// How long the client has to wait.
     pub(crate) fn count(&self, peer: &Peer, tool: &str) -> Result<(), Duration> {
-        let Peer { principal, is_known, profile } = peer;
+        let Peer { principal, is_known, profile, .. } = peer;
         let Some(calls) = profile.calls_per_minute else { return Ok(()) };
         // Where nobody is asked for a token, all are one client.
         let principal = if *is_known { principal.clone() } else { "".into() };
@@ -84,7 +84,7 @@ mod tests {
         let profile = Profile { calls_per_minute: NonZeroU32::new(2), ..Profile::default() };
         let check = |principal: &str, is_known, tool: &str, expected: Result<(), u64>| {
             let profile = Arc::new(profile.clone());
-            let peer = Peer { principal: principal.into(), is_known, profile };
+            let peer = Peer { principal: principal.into(), is_known, name: None, profile };
             let counted = rates.count(&peer, tool);
             assert_eq!(counted.map_err(|wait| wait.as_secs()), expected, "{principal} {tool}");
         };
@@ -101,7 +101,7 @@ mod tests {
         check("ada", true, "a", Ok(()));
         check("ada", true, "a", Err(29));
         let profile = Arc::new(Profile::default());
-        let all = Peer { principal: "ada".into(), is_known: true, profile };
+        let all = Peer { principal: "ada".into(), is_known: true, name: None, profile };
         assert_eq!(rates.count(&all, "a"), Ok(()));
     }
 }

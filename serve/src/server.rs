@@ -180,6 +180,11 @@ impl Inner {
 
     /// What is done for a client.
     pub(crate) fn work(&self, peer: &Peer, era: Era, caller: Caller) -> Work {
+        let caller = Caller {
+            principal: peer.name.clone(),
+            profile: Some(peer.profile.name.as_str().into()),
+            ..caller
+        };
         Work {
             platform: self.platform.clone(),
             offer: self.offer.clone(),

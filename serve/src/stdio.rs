@@ -62,7 +62,7 @@ impl Server {
         let mut writing = tokio::spawn(write_all(messages, output));
         let mut conversation = Conversation {
             server: self.0.clone(),
-            peer: Peer { principal: "".into(), is_known: false, profile },
+            peer: Peer { principal: "".into(), is_known: false, name: None, profile },
             outlet,
             session: None,
             in_flight: Arc::default(),

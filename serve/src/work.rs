@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+use tenon_host::runs::{CatalogTool, RunError, RunOutcome, RunReport, ToolCatalog};
 use tenon_host::types::mcp_json::{self, McpJson};
 use tenon_host::types::{
     ArgumentCompletion, CompletionReference, Error, ErrorCode, ResourceContents, ToolResult,
@@ -12,7 +13,7 @@ use tenon_host::{Call, CallError, Caller, Failure, Platform, RESULT_URI};
 
 use crate::client::RequestClient;
 use crate::offer::Peer;
-use crate::offer::{Offer, Profile};
+use crate::offer::{Offer, Profile, ToolList, ToolMode, compact};
 use crate::protocol::capabilities;
 use crate::protocol::error::{INTERNAL, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError};
 use crate::protocol::meta::SERVER_INFO;
@@ -120,13 +121,27 @@ impl Work {
 
     async fn call_tool(&self, name: &str, arguments: Value) -> Result<String, RpcError> {
         let tools = self.offer.tools(&self.peer.profile, self.era);
+        if let Some(catalog) = tools.catalog().cloned() {
+            return self.call_compact(&tools, &catalog, name, arguments).await;
+        }
         let Some(target) = tools.target(name) else {
-            return Err(RpcError::invalid_params(format!("there is no tool {name:?}")));
+            return Err(no_tool(name));
         };
         let target = target.name.clone();
         drop(tools);
+        self.call_target(name, target, arguments).await
+    }
+
+    /// Calls a tool that is offered, by the name that the platform has for it.
+    async fn call_target(
+        &self,
+        name: &str,
+        target: String,
+        arguments: Value,
+    ) -> Result<String, RpcError> {
         if let Err(wait) = self.rates.count(&self.peer, &target) {
-            return Ok(self.write_tool_result(too_often(name, &self.peer.profile, wait)));
+            let text = too_often(name, &self.peer.profile, wait);
+            return Ok(self.write_tool_result(too_often_result(text, wait)));
         }
         let call = Call { name: target, arguments, caller: self.caller.clone() };
         let result = match self.platform.call(call).await {
@@ -141,6 +156,92 @@ impl Work {
             self.check_capabilities()?;
         }
         Ok(self.write_tool_result(result))
+    }
+
+    /// Calls one of the tools of a profile that does not list all.
+    async fn call_compact(
+        &self,
+        tools: &ToolList,
+        catalog: &Arc<ToolCatalog>,
+        name: &str,
+        mut arguments: Value,
+    ) -> Result<String, RpcError> {
+        let mode = self.peer.profile.mode;
+        let wrong = |problem: String| {
+            let mut result = ToolResult::error(format!("arguments of {name}: {problem}"));
+            mcp_json::insert_meta(&mut result, "tenon/error", &json!({ "code": "invalid-input" }));
+            Ok(self.write_tool_result(result))
+        };
+        match (name, mode) {
+            (compact::SEARCH, _) => {
+                let Some(query) = arguments["query"].as_str() else {
+                    return wrong("`query` has to be a text".into());
+                };
+                let shown = |tool: &CatalogTool| {
+                    tools.shown_name(&tool.tool).unwrap_or(&tool.tool).to_string()
+                };
+                let limit = arguments["limit"].as_u64();
+                let found = compact::found(catalog, mode, shown, query, limit);
+                Ok(self.write_tool_result(ToolResult::text(found)))
+            }
+            (compact::CALL, ToolMode::Search) => {
+                let Some(tool) = arguments["name"].as_str().map(str::to_string) else {
+                    return wrong("`name` has to be the name of a tool".into());
+                };
+                let Some(target) = tools.target(&tool) else {
+                    return wrong(format!("there is no tool {tool:?}; `search` finds tools"));
+                };
+                let inner = match arguments["arguments"].take() {
+                    Value::Null => json!({}),
+                    given => given,
+                };
+                self.call_target(&tool, target.name.clone(), inner).await
+            }
+            (compact::RUN, ToolMode::Code) => {
+                let (script, resume) = (&arguments["script"], &arguments["resume"]);
+                let begin = match (script.as_str(), resume.as_str()) {
+                    (Some(script), None) if resume.is_null() => Begin::Script(script.to_string()),
+                    (None, Some(id)) if script.is_null() => Begin::Resume(id.to_string()),
+                    _ => {
+                        return wrong("it takes a `script`, or the id of a run to `resume`".into());
+                    }
+                };
+                let data = arguments["data"].take();
+                Ok(self.write_tool_result(self.run_script(catalog, begin, data).await?))
+            }
+            _ => Err(no_tool(name)),
+        }
+    }
+
+    /// Runs a script, or has one go on.
+    async fn run_script(
+        &self,
+        catalog: &Arc<ToolCatalog>,
+        begin: Begin,
+        data: Value,
+    ) -> Result<ToolResult, RpcError> {
+        let (rates, peer) = (self.rates.clone(), self.peer.clone());
+        let admits = move |tool: &str| {
+            rates.count(&peer, tool).map_err(|wait| too_often(tool, &peer.profile, wait))
+        };
+        let runner = self.platform.runner(catalog, self.caller.clone()).admitting(admits);
+        let ran = match begin {
+            Begin::Script(script) => runner.run(script, data).await,
+            Begin::Resume(id) => runner.resume(&id).await,
+        };
+        Ok(match ran {
+            Ok(report) => run_result(&report),
+            Err(error) => {
+                let code = match &error {
+                    RunError::NotFound(_) => "not-found",
+                    RunError::NotPaused { .. } => "not-paused",
+                    _ => "state",
+                };
+                let mut result = ToolResult::error(error.to_string());
+                mcp_json::insert_meta(&mut result, "tenon/error", &json!({ "code": code }));
+                result
+            }
+        })
     }
 
     /// A tool's result in the form of the era.
@@ -294,6 +395,11 @@ fn failed(error: &CallError) -> ToolResult {
     if let Some(wait) = answered.and_then(|error| error.retry_after) {
         data["retryAfterMs"] = json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     }
+    if let CallError::NotApproved { refusal, .. } = error
+        && let Some(approval) = refusal.pending()
+    {
+        data["approval"] = json!(approval);
+    }
     if let Some(more) = answered.and_then(|error| error.data.as_ref()) {
         data["data"] = more.value().clone();
     }
@@ -301,16 +407,21 @@ fn failed(error: &CallError) -> ToolResult {
     result
 }
 
-/// The result of a tool that was called too often, and is not called now.
-fn too_often(tool: &str, profile: &Profile, wait: Duration) -> ToolResult {
+/// Says that a tool was called too often, and is not called now.
+fn too_often(tool: &str, profile: &Profile, wait: Duration) -> String {
     let often = match profile.calls_per_minute.map_or(0, NonZeroU32::get) {
         1 => "once".to_string(),
         calls => format!("{calls} times"),
     };
     let seconds = wait.as_millis().div_ceil(1000);
-    let mut result = ToolResult::error(format!(
+    format!(
         "the tool {tool:?} can be called {often} in a minute: try again in {seconds} s; nothing was done"
-    ));
+    )
+}
+
+/// The same as a result.
+fn too_often_result(text: String, wait: Duration) -> ToolResult {
+    let mut result = ToolResult::error(text);
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let code = ErrorCode::Unavailable.name();
     mcp_json::insert_meta(
@@ -318,6 +429,52 @@ fn too_often(tool: &str, profile: &Profile, wait: Duration) -> ToolResult {
         "tenon/error",
         &json!({ "code": code, "retryAfterMs": wait }),
     );
+    result
+}
+
+/// What a run begins with.
+enum Begin {
+    Script(String),
+    Resume(String),
+}
+
+fn no_tool(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("there is no tool {name:?}"))
+}
+
+/// What a run came to, as the result of a tool.
+fn run_result(report: &RunReport) -> ToolResult {
+    let RunReport { id, outcome, printed, called, usage, .. } = report;
+    let (text, error) = match outcome {
+        RunOutcome::Done(Value::String(text)) => (text.clone(), None),
+        RunOutcome::Done(value) => (value.to_string(), None),
+        RunOutcome::Paused { approval, message, .. } => (
+            format!(
+                "{message}\nThe run is paused. Once it is approved, call `run` with {{\"resume\": \"{id}\"}}."
+            ),
+            Some(json!({ "code": "approval-required", "approval": approval })),
+        ),
+        RunOutcome::Failed { code, message } => {
+            let done = match called.is_empty() || code == "invalid-script" {
+                true => String::new(),
+                false => format!("\nCalled before: {}", called.join(", ")),
+            };
+            (format!("{message}{done}"), Some(json!({ "code": code })))
+        }
+        _ => ("the run ended in a way that this server does not know".into(), None),
+    };
+    let mut result = match &error {
+        Some(_) => ToolResult::error(text),
+        None => ToolResult::text(text),
+    };
+    if !printed.is_empty() {
+        let printed = ToolResult::text(format!("printed:\n{}", printed.trim_end()));
+        result.content.extend(printed.content);
+    }
+    if let Some(error) = error {
+        mcp_json::insert_meta(&mut result, "tenon/error", &error);
+    }
+    mcp_json::insert_meta(&mut result, "tenon/run", &json!({ "id": id, "usage": usage }));
     result
 }
 

@@ -25,14 +25,18 @@ fn crates_depend_on_each_other_in_one_direction() {
     let packages = metadata["packages"].as_array().expect("there are packages");
     let allowed = |name: &str| -> &[&str] {
         match name {
+            "tenon-call-approvals" => &["tenon-store"],
             "tenon-cli" => &[
+                "tenon-call-approvals",
                 "tenon-config",
                 "tenon-contract",
                 "tenon-harness",
                 "tenon-host",
                 "tenon-inputs",
+                "tenon-runs",
                 "tenon-serve",
                 "tenon-store",
+                "tenon-store-postgres",
                 "tenon-test-host",
             ],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
@@ -40,16 +44,20 @@ fn crates_depend_on_each_other_in_one_direction() {
             "tenon-test-host" => &["tenon-harness", "tenon-host"],
             "tenon-config" => &["tenon-inputs", "tenon-types"],
             "tenon-host" => &[
+                "tenon-call-approvals",
                 "tenon-config",
                 "tenon-confinement",
                 "tenon-contract",
                 "tenon-inputs",
                 "tenon-repoll",
+                "tenon-runs",
+                "tenon-search",
                 "tenon-store",
                 "tenon-types",
                 "tenon-uri-template",
             ],
             "tenon-serve" => &["tenon-host", "tenon-inputs", "tenon-repoll", "tenon-uri-template"],
+            "tenon-runs" => &["tenon-store"],
             "tenon-store-postgres" => &["tenon-store"],
             "tenon-types" => &["tenon-contexts"],
             "tenon-sdk" => &[
@@ -89,6 +97,9 @@ fn crates_below_the_host_need_neither_wasmtime_nor_an_executor() {
         ("tenon-config", "tenon-types"),
         ("tenon-confinement", "landlock"),
         ("tenon-store", "rusqlite"),
+        ("tenon-call-approvals", "tenon-store"),
+        ("tenon-runs", "tenon-store"),
+        ("tenon-search", "rusqlite"),
     ] {
         let arguments = "tree --edges normal --prefix none --format {p} --offline --package";
         let tree = output_of(env!("CARGO"), "", &format!("{arguments} {package}"));
@@ -181,7 +192,9 @@ fn the_page_on_errors_has_each_code() {
     assert_eq!(rows_below(page, "## Codes of plugins"), cases);
 
     let mut codes = texts_in("cli/src/error.rs", "fn code(&self) -> &'static str {");
-    codes.extend(texts_in("host/src/call/mod.rs", "pub fn code(&self) -> &'static str {"));
+    for file in ["host/src/call/mod.rs", "host/src/call/refusal.rs"] {
+        codes.extend(texts_in(file, "pub fn code(&self) -> &'static str {"));
+    }
     assert_eq!(rows_below(page, "## Codes of the host"), codes);
 
     let command = include_str!("../../cli/src/error.rs");

@@ -217,6 +217,9 @@ async fn no_call_is_lost_when_a_server_ends_because_nobody_uses_it() {
         }
     });
     futures::future::join_all(callers).await;
+    let is_idle = || platform.server("s").unwrap().state == ServerState::Idle;
+    eventually("the server has ended", is_idle).await;
+    assert_eq!(text(&platform, "s__echo", json!({ "text": "last" })).await, "last");
     assert!(platform.server("s").unwrap().starts > 1);
     platform.clone().shutdown().await;
 }

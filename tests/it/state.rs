@@ -136,7 +136,8 @@ async fn what_is_not_granted_is_not_kept() {
     }
 
     // The record of calls is in the same database.
-    let project = project(&format!("{PROJECT}\nhistory.enabled = false"));
+    let project = project(PROJECT);
+    project.write("tenon.toml", "plugins.folders = [\"own\"]\nhistory.enabled = false");
     let state = project.path("state");
     let builder = project.builder().workspace(project.path("")).state(&state).approver(Nothing);
     let platform = builder.build().await.expect("it is built");

@@ -43,7 +43,7 @@ pub(crate) struct Project {
 pub(crate) fn stored(folder: &Path) -> String {
     let mut text = String::new();
     for suffix in ["", "-wal"] {
-        let bytes = std::fs::read(folder.join(format!("{STATE_FILE}{suffix}"))).unwrap_or_default();
+        let bytes = fs::read(folder.join(format!("{STATE_FILE}{suffix}"))).unwrap_or_default();
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
     assert!(text.starts_with("SQLite"), "there is a database in {}", folder.display());

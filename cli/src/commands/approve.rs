@@ -3,20 +3,25 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+use tenon_call_approvals::{CallApprovalError, is_approval_id};
 use tenon_config::admit::{Contents, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
-use tenon_host::services::{Approval, ApprovalRequest};
+use tenon_host::services::{Approval, ApprovalRequest, ApprovalScope, CallApproval, PendingCall};
 use tenon_host::types::name::nearest;
 
-use crate::approval::{ValueKind, approved, ask, command_form, is_terminal, left_out, shown};
+use crate::approval::{
+    ValueKind, answer, approved, ask, command_form, is_terminal, left_out, shown,
+};
 use crate::authored::same;
+use crate::call_approval::{self, of_pending};
 use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
 use crate::{Common, open, output, pins};
 
-/// Approve what plugins request
+/// Approve what plugins request, or calls that wait
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tenon approve weather
@@ -24,17 +29,22 @@ use crate::{Common, open, output, pins};
   tenon approve weather --yes
   tenon approve notes --yes --grant 'filesystem=read:~/notes/today.md'
   tenon approve notes --yes --all-requested
+  tenon approve A-3K7QZ0M2X9TB
+  tenon approve A-3K7QZ0M2X9TB --for always --same path --expires 7d --yes
 
 An approval covers a plugin as it is now; a plugin that changes must be approved again. Narrowed \
 approvals persist: after an update, `--yes` grants at most what was granted before, and lists the \
 rest; `--grant` and `--all-requested` grant more. What a project starts and loads is approved with \
 `tenon trust`.
 
+A call that waits is shown with its arguments; `tenon pending` lists all. It is approved for one call that is exactly \
+the same, or for all of a session or for ever, as long as the arguments named with `--same` are the same.
+
 Tools of an MCP server whose definitions have changed are held until they are approved in the same \
 way; the change is shown.")]
 pub(crate) struct Args {
-    /// The plugins
-    #[arg(value_name = "PLUGIN", required_unless_present = "all", conflicts_with = "all")]
+    /// The plugins, or calls as `tenon pending` lists them
+    #[arg(value_name = "PLUGIN|ID", required_unless_present = "all", conflicts_with = "all")]
     plugins: Vec<String>,
     /// Every plugin that is not approved yet and needs to be
     #[arg(long)]
@@ -48,6 +58,57 @@ pub(crate) struct Args {
     /// Grant this, and of what is requested nothing else
     #[arg(long, value_name = "CAPABILITY=VALUE", requires = "plugins", value_parser = grant)]
     grant: Vec<(String, String)>,
+    #[command(flatten)]
+    call: CallScope,
+}
+
+/// Which calls an approval of one is good for.
+#[derive(clap::Args)]
+struct CallScope {
+    /// Which calls it is approved for: one, those of the run or of the session, or all [default: once]
+    #[arg(long = "for", value_name = "SCOPE")]
+    scope: Option<ScopeWord>,
+    /// Only this argument has to be the same, and those that are named so too [default: all arguments]
+    #[arg(long, value_name = "NAME", requires = "scope")]
+    same: Vec<String>,
+    /// Whatever the arguments are
+    #[arg(long, requires = "scope", conflicts_with = "same")]
+    any_arguments: bool,
+    /// How long it is approved, such as 10m or 7d [default: 1h for one call, 1d for a session, 30d for all]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
+    expires: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ScopeWord {
+    Once,
+    Run,
+    Session,
+    Always,
+}
+
+impl CallScope {
+    fn is_said(&self) -> bool {
+        self.scope.is_some() || self.expires.is_some()
+    }
+
+    fn scope(&self) -> Result<ApprovalScope, Error> {
+        let fixed = match (self.any_arguments, self.same.is_empty()) {
+            (true, _) => Some(Vec::new()),
+            (false, true) => None,
+            (false, false) => Some(self.same.clone()),
+        };
+        Ok(match self.scope.unwrap_or(ScopeWord::Once) {
+            ScopeWord::Once if fixed.is_some() => {
+                let problem = "one call is approved as it is: `--same` is for `--for session` and `--for always`";
+                return Err(Error::Input(problem.into()));
+            }
+            ScopeWord::Once => ApprovalScope::Once,
+            ScopeWord::Run => ApprovalScope::Run { fixed },
+            ScopeWord::Session => ApprovalScope::Session { fixed },
+            ScopeWord::Always => ApprovalScope::Standing { fixed },
+        })
+    }
 }
 
 fn grant(text: &str) -> Result<(String, String), String> {
@@ -70,6 +131,16 @@ struct PendingApproval {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    if args.plugins.iter().any(|named| is_approval_id(named)) {
+        // What it asks and keeps waits for the terminal and the store.
+        let common = common.clone();
+        let approved = tokio::task::spawn_blocking(move || approve_calls(&common, &args)).await;
+        return approved.unwrap_or_else(|broken| Err(Error::Host(broken.to_string())));
+    }
+    if args.call.is_said() {
+        let problem = "`--for` and `--expires` are for calls, as `tenon pending` lists them";
+        return Err(Error::Input(problem.into()));
+    }
     let found = open::found(common)?;
     let file = found.kept_approvals()?;
     for diagnostic in &found.discovery.diagnostics {
@@ -148,6 +219,76 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
 }
 
+/// Approves calls that wait, if the user says so.
+fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
+    if let Some(plugin) = args.plugins.iter().find(|named| !is_approval_id(named)) {
+        let problem = format!("\"{plugin}\" is no call that waits; approve plugins by themselves");
+        return Err(Error::Input(problem));
+    }
+    if args.all_requested || !args.grant.is_empty() {
+        let problem = "`--grant` and `--all-requested` are for plugins";
+        return Err(Error::Input(problem.into()));
+    }
+    let scope = args.call.scope()?;
+    let (approvals, now) = (call_approval::approvals(common)?, call_approval::now());
+    let waiting = approvals.list(now)?;
+    let mut rows = Vec::new();
+    for id in &args.plugins {
+        let call = waiting.iter().find(|call| call.id == *id);
+        let call = call.ok_or_else(|| CallApprovalError::NotFound(id.clone()))?;
+        if !common.json {
+            output::write(of_pending(call, now))?;
+        }
+        let decided = decide(common, args, call, &scope)?;
+        let is_approved = match decided {
+            CallApproval::Approved { scope, holds } => {
+                approvals.approve(id, scope, holds.or(args.call.expires), now)?;
+                true
+            }
+            CallApproval::Denied { reason } => {
+                approvals.deny(id, reason, now)?;
+                false
+            }
+            CallApproval::Undecided => false,
+        };
+        if !common.json {
+            let words = if is_approved { "is approved" } else { "is not approved" };
+            output::line(format!("{id} {words}"))?;
+        }
+        rows.push(json!({ "id": id, "tool": call.tool, "approved": is_approved }));
+    }
+    if common.json {
+        output::json(&rows)?;
+    }
+    let all = rows.iter().all(|row| row["approved"] == true);
+    Ok(if all { Exit::Success } else { Exit::Refused }.into())
+}
+
+/// What the user decides of a call that is shown.
+fn decide(
+    common: &Common,
+    args: &Args,
+    call: &PendingCall,
+    scope: &ApprovalScope,
+) -> Result<CallApproval, Error> {
+    let as_said = || CallApproval::Approved { scope: scope.clone(), holds: args.call.expires };
+    if args.yes {
+        return Ok(as_said());
+    }
+    if !is_terminal() {
+        let (plugins, command) = (vec![call.id.clone()], command(common, args));
+        return Err(Error::Unasked { plugins, command });
+    }
+    if !args.call.is_said() {
+        let asked = call_approval::ask(call.call.session.is_some());
+        return Ok(asked.unwrap_or(CallApproval::Undecided));
+    }
+    Ok(match answer("approve it so? [y]es, [n]o: ").as_deref() {
+        Some("y" | "yes") => as_said(),
+        _ => CallApproval::Undecided,
+    })
+}
+
 /// Approves the plugin with a manifest that was installed, if it needs that and the user says so,
 /// and gives what came of it. Where nobody is there to be asked it says how to approve it.
 pub(crate) async fn installed(
@@ -213,6 +354,17 @@ fn command(common: &Common, args: &Args) -> String {
     command.push_str(" --yes");
     if args.all_requested {
         command.push_str(" --all-requested");
+    }
+    if let Some(scope) = args.call.scope {
+        command.push_str(&format!(" --for {scope:?}").to_lowercase());
+    }
+    args.call.same.iter().for_each(|name| command.push_str(&format!(" --same{}", quoted(name))));
+    if args.call.any_arguments {
+        command.push_str(" --any-arguments");
+    }
+    if let Some(expires) = args.call.expires {
+        let expires = humantime::format_duration(expires).to_string().replace(' ', "");
+        command.push_str(&format!(" --expires {expires}"));
     }
     for (capability, value) in &args.grant {
         command.push_str(&format!(" --grant{}", quoted(&format!("{capability}={value}"))));

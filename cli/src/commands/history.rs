@@ -3,15 +3,18 @@
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_host::history::{HistoryError, Query, Record, check, read};
-use tenon_host::services::LogCheck;
+use tenon_call_approvals::LOG as APPROVAL_LOG;
+use tenon_host::CallKind;
+use tenon_host::history::{HistoryError, LOG, Query, Record, check, read, read_from};
+use tenon_host::services::{LogCheck, LogSummary};
 use tenon_host::types::text::one_line;
-use tenon_host::{CallKind, HostEnvironment};
+use tenon_store::check_log;
 
 use crate::error::Error;
+use crate::store::StorePlace;
 use crate::{Common, output};
 
 /// Show past calls, the latest last
@@ -53,7 +56,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Check that no record was changed, removed or put between others since it was written
+    /// Check that no record of a call or of an approval was changed, removed or put between others since it was written
     ///
     /// Each record is bound to the one before by a hash. Whoever could change the file could also compute all hashes
     /// anew: note the last one elsewhere, and compare it with what is printed later.
@@ -75,17 +78,11 @@ fn failed_to_read(error: HistoryError) -> Error {
     }
 }
 
-/// Where records of calls, and results that were too long, are kept.
-pub(crate) fn folder(host_environment: &HostEnvironment) -> Result<PathBuf, Error> {
-    let problem = "no folder for call records: neither HOME nor XDG_STATE_HOME is set";
-    host_environment.state.clone().ok_or_else(|| Error::Host(problem.into()))
-}
-
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { verb, kind, tool, plugin, session, outcome, failed, since, limit } = args;
-    let folder = folder(&HostEnvironment::of_process())?;
+    let place = StorePlace::find(common)?;
     if let Some(Verb::Verify) = verb {
-        return verify(common, &folder);
+        return verify(common, place);
     }
     let since = since.map(|since| {
         let then = SystemTime::now().checked_sub(since).unwrap_or(UNIX_EPOCH);
@@ -94,7 +91,13 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     });
     let limit = Some(limit);
     let query = Query { kind, tool, plugin, session, outcome, failed, since, limit };
-    let records = |query: &Query| read(&folder, query).map_err(failed_to_read);
+    let records = |query: &Query| {
+        let read = match &place {
+            StorePlace::File(file) => read(folder_of(file), query),
+            StorePlace::Shared(store) => read_from(&**store, query),
+        };
+        read.map_err(failed_to_read)
+    };
     let found = records(&query)?;
     if common.json {
         output::json(&found)?;
@@ -120,41 +123,61 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says whether all records are as they were written.
-fn verify(common: &Common, folder: &Path) -> Result<ExitCode, Error> {
-    let checked = check(folder).map_err(failed_to_read)?;
-    let (is_whole, json) = match checked {
+/// The folder of a database, in which former versions had their records.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("."))
+}
+
+/// Says whether all records, and all approvals of calls, are as they were written.
+fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
+    let records = match &place {
+        StorePlace::File(file) => check(folder_of(file)).map_err(failed_to_read)?,
+        StorePlace::Shared(store) => check_log(&**store, LOG)?,
+    };
+    let approvals = match place {
+        // Without a database nothing was approved; checking makes none.
+        StorePlace::File(file) if !file.exists() => LogCheck::Whole(LogSummary::EMPTY),
+        place => check_log(&*place.open()?, APPROVAL_LOG)?,
+    };
+    let logs = [("calls", records), ("approvals", approvals)];
+    let is_whole = logs.iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)));
+    if common.json {
+        let logs = logs.map(|(name, checked)| match checked {
+            LogCheck::Whole(log) => json!({
+                "log": name,
+                "isWhole": true,
+                "records": log.next - log.first,
+                "next": log.next,
+                "lastHash": log.last.to_string(),
+            }),
+            LogCheck::Broken(number) => {
+                json!({ "log": name, "isWhole": false, "brokenAt": number })
+            }
+        });
+        output::json(&json!({ "isWhole": is_whole, "logs": logs }))?;
+    } else {
+        for (name, checked) in logs {
+            output::line(verified(name, checked))?;
+        }
+    }
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is said of a log that was checked.
+fn verified(name: &str, checked: LogCheck) -> String {
+    match checked {
+        LogCheck::Whole(log) if log.first == log.next => format!("{name}: there are no records"),
         LogCheck::Whole(log) => {
-            let records = log.next - log.first;
-            let last = log.last.to_string();
-            (
-                true,
-                json!({ "isWhole": true, "records": records, "next": log.next, "lastHash": last }),
+            let (records, last) = (log.next - log.first, log.next - 1);
+            format!(
+                "{name}: {records} records are as they were written; the last is number {last}, with the hash {}",
+                log.last
             )
         }
-        LogCheck::Broken(number) => (false, json!({ "isWhole": false, "brokenAt": number })),
-    };
-    let exit = if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    if common.json {
-        output::json(&json)?;
-        return Ok(exit);
+        LogCheck::Broken(number) => format!(
+            "{name}: record {number} is missing or was changed: nothing from there on is certain"
+        ),
     }
-    match checked {
-        LogCheck::Whole(log) if log.first == log.next => output::line("no calls are recorded yet")?,
-        LogCheck::Whole(log) => {
-            let records = log.next - log.first;
-            output::line(format!("{records} records are as they were written"))?;
-            output::line(format!(
-                "the last is number {}, with the hash {}",
-                log.next - 1,
-                log.last
-            ))?;
-        }
-        LogCheck::Broken(number) => output::line(format!(
-            "record {number} is missing or was changed: nothing from there on is certain"
-        ))?,
-    }
-    Ok(exit)
 }
 
 /// `2026-11-21T17:20:11Z  text_tools__slug (agent planner)  ok  0.8 ms  {"text":"A"}`

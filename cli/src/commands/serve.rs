@@ -6,9 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tenon_config::config::ProfileMode;
 use tenon_config::files;
 use tenon_host::{Config, HostEnvironment, OnChange, Platform};
-use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings};
+use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings, ToolMode};
 use tokio::net::TcpListener;
 use url::{Position, Url};
 
@@ -151,6 +152,11 @@ pub(super) fn settings(configs: &[Config], args: &Args) -> Result<Settings, Erro
             prompts: profile.prompts.clone(),
             prefix: args.prefix.or(profile.prefix).unwrap_or(true),
             calls_per_minute: profile.calls_per_minute,
+            mode: match profile.mode.unwrap_or_default() {
+                ProfileMode::Tools => ToolMode::All,
+                ProfileMode::Search => ToolMode::Search,
+                ProfileMode::Code => ToolMode::Code,
+            },
             ..Profile::default()
         };
         (name.clone(), profile)

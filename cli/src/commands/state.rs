@@ -5,16 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::fmt;
 use std::process::ExitCode;
-use tenon_host::HostEnvironment;
-use tenon_host::services::{Bucket, BucketUsage, STATE_FILE, Scope, SqliteStore, StateStore};
+use std::sync::Arc;
+use tenon_host::services::{Bucket, BucketUsage, Scope, SqliteStore, Store};
 use tenon_host::types::name::nearest;
 use tenon_host::types::text::one_line;
+use tokio::runtime::Handle;
 
-use super::history;
 use super::uninstall::confirmed;
 use crate::approval::is_terminal;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
+use crate::store::StorePlace;
 use crate::{Common, output};
 
 /// Show or delete what plugins keep between calls
@@ -126,30 +127,30 @@ impl Shown<'_> {
     }
 }
 
-pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let file = history::folder(&HostEnvironment::of_process())?.join(STATE_FILE);
-    // Where no plugin has kept anything yet, looking makes no file.
-    let store = match file.exists() {
-        true => SqliteStore::open(&file)?,
-        false => SqliteStore::in_memory()?,
+pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+    let store = match StorePlace::find(common)? {
+        // Where no plugin has kept anything yet, looking makes no file.
+        StorePlace::File(file) if !file.exists() => Arc::new(SqliteStore::in_memory()?),
+        place => place.open()?,
     };
+    let store = &*store;
     match args.verb {
-        Verb::List { plugin } => list(common, &store, plugin.as_deref()),
+        Verb::List { plugin } => list(common, store, plugin.as_deref()),
         Verb::Get { plugin, key, scope } => {
-            let buckets = buckets(common, &store, &plugin, &scope)?;
+            let buckets = buckets(common, store, &plugin, &scope)?;
             match key {
-                Some(key) => value(common, &store, &plugin, &buckets, &key),
-                None => keys(common, &store, &buckets),
+                Some(key) => value(common, store, &plugin, &buckets, &key),
+                None => keys(common, store, &buckets),
             }
         }
         Verb::Clear { plugin, scope, yes } => {
-            let buckets = buckets(common, &store, &plugin, &scope)?;
-            clear(common, &store, &plugin, &scope, &buckets, yes).await
+            let buckets = buckets(common, store, &plugin, &scope)?;
+            clear(common, store, &plugin, &scope, &buckets, yes)
         }
     }
 }
 
-fn list(common: &Common, store: &SqliteStore, plugin: Option<&str>) -> Result<ExitCode, Error> {
+fn list(common: &Common, store: &dyn Store, plugin: Option<&str>) -> Result<ExitCode, Error> {
     let buckets = store.buckets(plugin)?;
     if common.json {
         let shown = buckets.iter().map(|(bucket, usage)| Shown(bucket).json(*usage));
@@ -176,7 +177,7 @@ fn counted(number: u64, what: &str) -> String {
 /// The buckets of a plugin that are meant.
 fn buckets(
     common: &Common,
-    store: &SqliteStore,
+    store: &dyn Store,
     plugin: &str,
     args: &ScopeArgs,
 ) -> Result<Vec<(Bucket, BucketUsage)>, Error> {
@@ -214,7 +215,7 @@ fn buckets(
 
 fn keys(
     common: &Common,
-    store: &SqliteStore,
+    store: &dyn Store,
     buckets: &[(Bucket, BucketUsage)],
 ) -> Result<ExitCode, Error> {
     let mut shown = Vec::new();
@@ -237,7 +238,7 @@ fn keys(
 
 fn value(
     common: &Common,
-    store: &SqliteStore,
+    store: &dyn Store,
     plugin: &str,
     buckets: &[(Bucket, BucketUsage)],
     key: &str,
@@ -282,9 +283,9 @@ fn value_json(value: &[u8]) -> Value {
     }
 }
 
-async fn clear(
+fn clear(
     common: &Common,
-    store: &SqliteStore,
+    store: &dyn Store,
     plugin: &str,
     scope: &ScopeArgs,
     buckets: &[(Bucket, BucketUsage)],
@@ -299,7 +300,7 @@ async fn clear(
         return Err(Error::Unconfirmed { what, command });
     }
     let question = format!("delete what plugin \"{plugin}\" keeps of {scopes}? [y]es, [n]o: ");
-    if !yes && !confirmed(question).await {
+    if !yes && !Handle::current().block_on(confirmed(question)) {
         output::line(format!("what plugin \"{plugin}\" keeps stays"))?;
         return Ok(Exit::Refused.into());
     }

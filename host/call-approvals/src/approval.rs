@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::action::{Action, ActionDigest};
-use crate::{ApprovalError, Result};
+use crate::{CallApprovalError, Result};
 
 /// What somebody who decides sees of a call, besides its tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,18 @@ pub struct AskedCall {
     /// The session that it is of, if it is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The run of a script that it is of, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// What a call belongs to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallPlace<'a> {
+    /// The session.
+    pub session: Option<&'a str>,
+    /// The run of a script.
+    pub run: Option<&'a str>,
 }
 
 impl AskedCall {
@@ -33,6 +45,12 @@ impl AskedCall {
     #[must_use]
     pub fn in_session(self, session: Option<String>) -> Self {
         Self { session, ..self }
+    }
+
+    /// The same, of a run.
+    #[must_use]
+    pub fn in_run(self, run: Option<String>) -> Self {
+        Self { run, ..self }
     }
 
     /// The same, by an agent.
@@ -146,8 +164,8 @@ impl Approval {
     }
 
     pub(crate) fn read(id: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
-        let read: Self =
-            serde_json::from_slice(value).map_err(|_| ApprovalError::Damaged(id.to_string()))?;
+        let read: Self = serde_json::from_slice(value)
+            .map_err(|_| CallApprovalError::Damaged(id.to_string()))?;
         Ok(Self { expires, ..read })
     }
 }

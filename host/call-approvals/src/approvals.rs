@@ -5,10 +5,10 @@ use std::time::Duration;
 use tenon_store::{HeldLock, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS, Store};
 
 use crate::action::{Action, ActionDigest};
-use crate::approval::{Approval, ApprovalState, AskedCall, id_of};
+use crate::approval::{Approval, ApprovalState, AskedCall, CallPlace, id_of};
 use crate::event::{ApprovalEvent, ApprovalStep};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
-use crate::{ApprovalError, Result};
+use crate::{CallApprovalError, Result};
 
 /// The kind of items that approvals are.
 const APPROVALS: &str = "call-approvals";
@@ -30,6 +30,9 @@ const MAX_SESSION: Duration = Duration::from_secs(24 * 3600);
 
 /// How many items of a tool are read at a time: most tools have none.
 const PREFIX_PAGE_ITEMS: usize = 16;
+
+/// The longest that an approval holds for a run: as long as runs are kept.
+const MAX_RUN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How often a change is tried again that somebody else was faster with.
 const MAX_TRIES: usize = 8;
@@ -57,7 +60,7 @@ pub enum Found {
         id: String,
     },
     /// It was approved, and has begun.
-    Begun(BegunCall),
+    Begun(Box<BegunCall>),
     /// It may not be made.
     Denied {
         /// The approval.
@@ -88,9 +91,14 @@ impl CallApprovals {
     /// # Errors
     ///
     /// Where the store fails. Then the call must not be made.
-    pub fn take(self: &Arc<Self>, action: &Action, session: Option<&str>, now: u64) -> Result<Found> {
+    pub fn take(
+        self: &Arc<Self>,
+        action: &Action,
+        place: CallPlace<'_>,
+        now: u64,
+    ) -> Result<Found> {
         for _ in 0..MAX_TRIES {
-            if let Some(standing) = self.covering(action, session, now)? {
+            if let Some(standing) = self.covering(action, place, now)? {
                 let step = ApprovalStep::Covered;
                 self.log(ApprovalEvent::of_standing(&standing, Some(action.digest()), step), now)?;
                 return Ok(Found::Covered { id: standing.id });
@@ -114,12 +122,15 @@ impl CallApprovals {
                 },
                 ApprovalState::Approved { .. } => {
                     if let Some(begun) = self.begin(approval, Some(version), now)? {
-                        return Ok(Found::Begun(begun));
+                        return Ok(Found::Begun(begun.into()));
                     }
                 }
             }
         }
-        Err(ApprovalError::Undecidable { id: id_of_action(action), why: "it changes all the time" })
+        Err(CallApprovalError::Undecidable {
+            id: id_of_action(action),
+            why: "it changes all the time",
+        })
     }
 
     /// Notes that a call waits for somebody to decide, and gives the id by which it is decided. One that waits already
@@ -134,14 +145,16 @@ impl CallApprovals {
         for _ in 0..MAX_TRIES {
             let known = self.of(action, now)?;
             let version = match &known {
-                Some((Approval { state: ApprovalState::Pending, id, .. }, _)) => return Ok(id.clone()),
+                Some((Approval { state: ApprovalState::Pending, id, .. }, _)) => {
+                    return Ok(id.clone());
+                }
                 // That nobody knows how it ended is kept.
                 Some((Approval { state: ApprovalState::Unknown { .. }, id, .. }, _)) => {
                     return Ok(id.clone());
                 }
                 Some((approval, _)) => {
                     let (id, why) = (approval.id.clone(), "it is decided already");
-                    return Err(ApprovalError::Undecidable { id, why });
+                    return Err(CallApprovalError::Undecidable { id, why });
                 }
                 None => None,
             };
@@ -150,7 +163,7 @@ impl CallApprovals {
                 return Ok(asked.id);
             }
         }
-        Err(ApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
+        Err(CallApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
     }
 
     /// Begins a call that somebody has just approved, and who was asked at once. For a scope beyond this call, a standing
@@ -173,7 +186,7 @@ impl CallApprovals {
             self.keep(&approval, scope, holds, now)?;
         }
         let begun = self.begin(approval, None, now)?;
-        begun.ok_or(ApprovalError::NoRandomness)
+        begun.ok_or(CallApprovalError::NoRandomness)
     }
 
     /// All approvals whose time is not over, in the order in which they were asked for. Calls of processes that have died
@@ -209,7 +222,9 @@ impl CallApprovals {
     pub fn standing(&self, now: u64) -> Result<Vec<StandingApproval>> {
         self.remove_expired(now)?;
         let items = self.items(STANDING, None)?.into_iter();
-        items.map(|(key, _, value, expires)| StandingApproval::read(&key, &value, expires)).collect()
+        items
+            .map(|(key, _, value, expires)| StandingApproval::read(&key, &value, expires))
+            .collect()
     }
 
     /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
@@ -271,21 +286,21 @@ impl CallApprovals {
             Some(_) => Ok(Approval { expires: Some(expires), ..decided }),
             None => {
                 let why = "somebody else has decided at the same time";
-                Err(ApprovalError::Undecidable { id: decided.id, why })
+                Err(CallApprovalError::Undecidable { id: decided.id, why })
             }
         }
     }
 
     /// A call of which something can be decided.
     fn decidable(&self, id: &str, now: u64) -> Result<(Approval, u64)> {
-        let not_found = || ApprovalError::NotFound(id.to_string());
+        let not_found = || CallApprovalError::NotFound(id.to_string());
         let (approval, version) = self.read(id, now)?.ok_or_else(not_found)?;
         if !matches!(approval.state, ApprovalState::Running { .. }) {
             return Ok((approval, version));
         }
         match self.settle(approval, version, now)? {
             true => self.read(id, now)?.ok_or_else(not_found),
-            false => Err(ApprovalError::Undecidable { id: id.to_string(), why: "it runs" }),
+            false => Err(CallApprovalError::Undecidable { id: id.to_string(), why: "it runs" }),
         }
     }
 
@@ -318,7 +333,8 @@ impl CallApprovals {
         let running = Approval { state, ..approval.clone() };
         // It does not expire: how it ends has to be known.
         let Some(version) = self.put(&running, version, None, now)? else { return Ok(None) };
-        let begun = BegunCall { approvals: self.clone(), approval: running, version, is_over: false };
+        let begun =
+            BegunCall { approvals: self.clone(), approval: running, version, is_over: false };
         if let Err(error) = self.log(ApprovalEvent::of(&approval, ApprovalStep::Begun), now) {
             begun.take_back(&approval, now);
             return Err(error);
@@ -346,19 +362,25 @@ impl CallApprovals {
         holds: Option<Duration>,
         now: u64,
     ) -> Result<()> {
-        let (session, fixed, longest) = match scope {
+        let of = |own: &Option<String>, what| {
+            let id = approval.id.clone();
+            own.clone().map(Some).ok_or(CallApprovalError::NoPlace { id, what })
+        };
+        let call = &approval.call;
+        let (session, run, fixed, longest) = match scope {
             ApprovalScope::Once => return Ok(()),
             ApprovalScope::Session { fixed } => {
-                let session = approval.call.session.clone();
-                let none = || ApprovalError::NoSession(approval.id.clone());
-                (Some(session.ok_or_else(none)?), fixed, MAX_SESSION)
+                (of(&call.session, "session")?, None, fixed, MAX_SESSION)
             }
-            ApprovalScope::Standing { fixed } => (None, fixed, holds.unwrap_or(DEFAULT_STANDING)),
+            ApprovalScope::Run { fixed } => (None, of(&call.run, "run")?, fixed, MAX_RUN),
+            ApprovalScope::Standing { fixed } => {
+                (None, None, fixed, holds.unwrap_or(DEFAULT_STANDING))
+            }
         };
         let digest = |name: &String| {
             let digest = approval.argument_digests.get(name).copied();
             let (id, name) = (approval.id.clone(), name.clone());
-            let missing = ApprovalError::NoArgument { id, name: name.clone() };
+            let missing = CallApprovalError::NoArgument { id, name: name.clone() };
             digest.map(|digest| (name, digest)).ok_or(missing)
         };
         let arguments = match &fixed {
@@ -371,6 +393,7 @@ impl CallApprovals {
             plugin: approval.plugin.clone(),
             principal: approval.principal.clone(),
             session,
+            run,
             fixed,
             tool_digest: approval.tool_digest,
             arguments,
@@ -390,14 +413,14 @@ impl CallApprovals {
     fn covering(
         &self,
         action: &Action,
-        session: Option<&str>,
+        place: CallPlace<'_>,
         now: u64,
     ) -> Result<Option<StandingApproval>> {
         let prefix = key_prefix(action.tool_digest());
         for (key, _, value, expires) in self.items(STANDING, Some(&prefix))? {
             let standing = StandingApproval::read(&key, &value, expires)?;
             let is_over = expires.is_some_and(|expires| expires <= now);
-            if !is_over && standing.covers(action, session) {
+            if !is_over && standing.covers(action, place) {
                 return Ok(Some(standing));
             }
         }
@@ -484,7 +507,7 @@ impl CallApprovals {
         }
         let name = format!("process/{}", random_id()?);
         let held = self.store.hold_lock(&name)?;
-        let held = held.ok_or(ApprovalError::NoRandomness)?;
+        let held = held.ok_or(CallApprovalError::NoRandomness)?;
         Ok(known.insert(Arc::new(ProcessLock { name, _held: held })).clone())
     }
 }
@@ -560,6 +583,6 @@ fn id_of_action(action: &Action) -> String {
 
 fn random_id() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| ApprovalError::NoRandomness)?;
+    getrandom::fill(&mut bytes).map_err(|_| CallApprovalError::NoRandomness)?;
     Ok(id_of(&bytes))
 }

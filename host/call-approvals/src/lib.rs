@@ -27,7 +27,7 @@ mod standing;
 mod tests;
 
 pub use action::{Action, ActionDigest};
-pub use approval::{Approval, ApprovalState, AskedCall, is_approval_id};
+pub use approval::{Approval, ApprovalState, AskedCall, CallPlace, is_approval_id};
 pub use approvals::{BegunCall, CallApprovals, DEFAULT_ONCE, Found, MAX_WAIT};
 pub use event::{ApprovalEvent, ApprovalStep, LOG};
 pub use standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval};
@@ -37,7 +37,7 @@ use tenon_store::StoreError;
 /// Why an approval could not be asked for, given or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ApprovalError {
+pub enum CallApprovalError {
     /// The store failed.
     #[error("approvals of calls cannot be kept")]
     Store(#[from] StoreError),
@@ -60,9 +60,14 @@ pub enum ApprovalError {
         /// The name of the argument.
         name: String,
     },
-    /// It was asked for outside of a session, for which it could hold.
-    #[error("the call {0} belongs to no session")]
-    NoSession(String),
+    /// It was asked for outside of a session or a run, for which it could hold.
+    #[error("the call {id} belongs to no {what}")]
+    NoPlace {
+        /// The approval.
+        id: String,
+        /// A session or a run.
+        what: &'static str,
+    },
     /// What is kept of it cannot be read.
     #[error("what is kept of the approval {0} is damaged")]
     Damaged(String),
@@ -71,11 +76,11 @@ pub enum ApprovalError {
     NoRandomness,
 }
 
-impl ApprovalError {
+impl CallApprovalError {
     /// Whether the store is full of approvals.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Store(StoreError::TooManyItems { .. }))
     }
 }
 
-type Result<T> = std::result::Result<T, ApprovalError>;
+type Result<T> = std::result::Result<T, CallApprovalError>;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::action::{Action, ActionDigest};
-use crate::{ApprovalError, Result};
+use crate::approval::CallPlace;
+use crate::{CallApprovalError, Result};
 
 /// How long a standing approval holds where nobody says how long.
 pub const DEFAULT_STANDING: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -18,6 +19,11 @@ pub enum ApprovalScope {
     Once,
     /// For calls of the session. `None` has all arguments be the same; else those of these names.
     Session {
+        /// The arguments that have to be the same.
+        fixed: Option<Vec<String>>,
+    },
+    /// For calls of the run of a script. `None` has all arguments be the same; else those of these names.
+    Run {
         /// The arguments that have to be the same.
         fixed: Option<Vec<String>>,
     },
@@ -44,6 +50,9 @@ pub struct StandingApproval {
     /// The only session whose calls it covers, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The only run whose calls it covers, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// The arguments that have to be the same, as they are shown. `None` is all of them, and no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<Vec<String>>,
@@ -58,9 +67,13 @@ pub struct StandingApproval {
 
 impl StandingApproval {
     /// Whether it covers a call.
-    pub(crate) fn covers(&self, action: &Action, session: Option<&str>) -> bool {
+    pub(crate) fn covers(&self, action: &Action, place: CallPlace<'_>) -> bool {
+        let is_of = |own: &Option<String>, of: Option<&str>| {
+            own.as_deref().is_none_or(|own| of == Some(own))
+        };
         if self.tool_digest != action.tool_digest()
-            || self.session.as_deref().is_some_and(|own| session != Some(own))
+            || !is_of(&self.session, place.session)
+            || !is_of(&self.run, place.run)
         {
             return false;
         }
@@ -80,8 +93,8 @@ impl StandingApproval {
     }
 
     pub(crate) fn read(key: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
-        let read: Self =
-            serde_json::from_slice(value).map_err(|_| ApprovalError::Damaged(key.to_string()))?;
+        let read: Self = serde_json::from_slice(value)
+            .map_err(|_| CallApprovalError::Damaged(key.to_string()))?;
         Ok(Self { expires, ..read })
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::mem::forget;
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_store::{LogCheck, LogStore as _, SqliteStore, Store, check_log};
+use tenon_store::{LogCheck, SqliteStore, Store, check_log};
 
 use super::*;
 
@@ -33,6 +33,10 @@ fn call(action: &Action) -> AskedCall {
     AskedCall::new(action.arguments.clone(), "a rule").in_session(Some("s1".into()))
 }
 
+fn in_session(session: &str) -> CallPlace<'_> {
+    CallPlace { session: Some(session), run: None }
+}
+
 /// The steps that the log has, with their ids left out. The log is whole.
 fn steps(store: &Arc<dyn Store>) -> Vec<String> {
     assert!(matches!(check_log(&**store, LOG).unwrap(), LogCheck::Whole(_)));
@@ -48,10 +52,10 @@ fn steps(store: &Arc<dyn Store>) -> Vec<String> {
 }
 
 fn take(approvals: &Arc<CallApprovals>, action: &Action) -> Found {
-    approvals.take(action, Some("s1"), NOW).unwrap()
+    approvals.take(action, in_session("s1"), NOW).unwrap()
 }
 
-fn begun(found: Found) -> BegunCall {
+fn begun(found: Found) -> Box<BegunCall> {
     match found {
         Found::Begun(begun) => begun,
         found => panic!("it has not begun: {found:?}"),
@@ -127,7 +131,7 @@ fn a_denial_holds_until_it_is_over_or_somebody_approves() {
         found => panic!("{found:?}"),
     }
     let over = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
-    let found = approvals.take(&action, None, over).unwrap();
+    let found = approvals.take(&action, CallPlace::default(), over).unwrap();
     assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
     let id = approvals.ask(&action, call(&action), NOW).unwrap();
     approvals.deny(&id, None, NOW).unwrap();
@@ -143,7 +147,7 @@ fn an_approval_that_is_over_is_none() {
     let id = approvals.ask(&action, call(&action), NOW).unwrap();
     let minute = Duration::from_secs(60);
     approvals.approve(&id, ApprovalScope::Once, Some(minute), NOW).unwrap();
-    let found = approvals.take(&action, None, NOW + 60_000).unwrap();
+    let found = approvals.take(&action, CallPlace::default(), NOW + 60_000).unwrap();
     assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
     let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
     assert_eq!(error.to_string(), format!("no call waits under the id {id}"));
@@ -181,9 +185,8 @@ fn a_call_that_is_dropped_is_unknown() {
     let store = store();
     let approvals = approvals(&store);
     let action = action(json!({}));
-    let begun = approvals
-        .begin_approved(&action, call(&action), ApprovalScope::Once, None, NOW)
-        .unwrap();
+    let begun =
+        approvals.begin_approved(&action, call(&action), ApprovalScope::Once, None, NOW).unwrap();
     let id = begun.id().to_string();
     drop(begun);
     let listed = approvals.list(NOW).unwrap();
@@ -221,7 +224,8 @@ fn a_standing_approval_covers_what_its_user_fixed() {
         approvals.approve(&id, ApprovalScope::Standing { fixed }, None, NOW).unwrap();
         assert!(approvals.list(NOW).unwrap().is_empty(), "it waits no more");
         for _ in 0..2 {
-            let found = approvals.take(&action(arguments.clone()), Some("other"), NOW).unwrap();
+            let found =
+                approvals.take(&action(arguments.clone()), in_session("other"), NOW).unwrap();
             assert_eq!(matches!(found, Found::Covered { .. }), covers, "{arguments} {found:?}");
         }
         let bob = Action { principal: Some("bob".into()), ..action(arguments.clone()) };
@@ -251,7 +255,8 @@ fn an_approval_of_a_session_ends_with_its_day() {
     approvals.approve(&id, scope.clone(), Some(month), NOW).unwrap();
     let day = 24 * 3600 * 1_000;
     let covered = |session, now| {
-        matches!(approvals.take(&action, session, now).unwrap(), Found::Covered { .. })
+        let place = CallPlace { session, run: None };
+        matches!(approvals.take(&action, place, now).unwrap(), Found::Covered { .. })
     };
     assert!(covered(Some("s1"), NOW) && covered(Some("s1"), NOW + day - 1));
     assert!(!covered(Some("s2"), NOW) && !covered(None, NOW) && !covered(Some("s1"), NOW + day));
@@ -259,6 +264,25 @@ fn an_approval_of_a_session_ends_with_its_day() {
     let id = approvals.ask(&action, alone, NOW + day).unwrap();
     let error = approvals.approve(&id, scope, None, NOW + day).unwrap_err();
     assert_eq!(error.to_string(), format!("the call {id} belongs to no session"));
+}
+
+#[test]
+fn an_approval_of_a_run_is_good_for_that_run() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({ "path": "/a" }));
+    let of_run = call(&action).in_run(Some("R-1".into()));
+    let id = approvals.ask(&action, of_run, NOW).unwrap();
+    let scope = ApprovalScope::Run { fixed: Some(vec![]) };
+    approvals.approve(&id, scope.clone(), None, NOW).unwrap();
+    let covered = |run| {
+        let place = CallPlace { run, session: Some("s1") };
+        matches!(approvals.take(&action, place, NOW).unwrap(), Found::Covered { .. })
+    };
+    assert!(covered(Some("R-1")) && !covered(Some("R-2")) && !covered(None));
+    let id = approvals.ask(&action, call(&action), NOW).unwrap();
+    let error = approvals.approve(&id, scope, None, NOW).unwrap_err();
+    assert_eq!(error.to_string(), format!("the call {id} belongs to no run"));
 }
 
 #[test]

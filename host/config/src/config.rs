@@ -16,18 +16,19 @@ use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use crate::call_policy::CallRule;
+use crate::call_rule::CallRule;
 use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
 pub use issuer::IssuerSettings;
 pub use settings::{
     CallContextSettings, CallContextTable, CallHistorySettings, ClientSettings,
     DEFAULT_RETRY_BACKOFF, DiscoverySettings, FileEntry, FileEntryTable, HookSettings,
-    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ProfileSettings,
-    ResourceTools, ResultSettings, SideEffects, ToolRule, WatchSettings,
+    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ProfileMode,
+    ProfileSettings, ResourceTools, ResultSettings, RunSettings, SideEffects, StoreSettings,
+    ToolRule, WatchSettings,
 };
 use settings::{
-    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable,
+    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable, RunsTable,
     SamplingTable, ScriptEntry, ToolTable, WatchTable,
 };
 pub use supervision::Supervision;
@@ -74,6 +75,10 @@ pub struct Config {
     pub most: Limits,
     /// What is recorded of calls.
     pub history: CallHistorySettings,
+    /// Where is kept what outlives a process.
+    pub store: StoreSettings,
+    /// The bounds of runs of scripts.
+    pub runs: RunSettings,
     /// What plugins and servers get of a host that is the `tenon` command.
     pub client: ClientSettings,
     /// How long a change of files has to wait for others.
@@ -122,6 +127,8 @@ impl Default for Config {
             limits: Limits::default(),
             most: Limits::most(),
             history: CallHistorySettings::default(),
+            store: StoreSettings::default(),
+            runs: RunSettings::default(),
             client: ClientSettings::default(),
             watch: WatchSettings::default(),
             results: ResultSettings::default(),
@@ -146,6 +153,8 @@ struct Explicit {
     limits: LimitsTable,
     hooks: HooksTable,
     history: CallHistoryTable,
+    store: StoreSettings,
+    runs: RunsTable,
     watch: WatchTable,
     results: ResultsTable,
     profiles: BTreeMap<String, ProfileSettings>,
@@ -222,6 +231,10 @@ struct File {
     tools: BTreeMap<String, ToolTable>,
     #[serde(default)]
     history: CallHistoryTable,
+    #[serde(default)]
+    store: StoreSettings,
+    #[serde(default)]
+    runs: RunsTable,
     #[serde(default)]
     watch: WatchTable,
     #[serde(default)]
@@ -382,7 +395,8 @@ impl Config {
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub fn keys_for_user_only(&self) -> Vec<&'static str> {
-        let Explicit { history, watch, results, profiles, issuer, client, .. } = &self.said;
+        let Explicit { history, store, runs, watch, results, profiles, issuer, client, .. } =
+            &self.said;
         let ClientSettings { sampling_model, sampling_asks, message_command } = client;
         let supervision = self.said.supervision.as_ref();
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
@@ -398,6 +412,14 @@ impl Config {
             ("supervision.concurrent_starts", concurrent_starts.is_some()),
             ("history.enabled", history.enabled.is_some()),
             ("history.max_mib", history.max_mib.is_some()),
+            ("store.url", store.url.is_some()),
+            ("store.authorities", store.authorities.is_some()),
+            ("runs.operations", runs.operations.is_some()),
+            ("runs.cpu", runs.cpu.is_some()),
+            ("runs.wall", runs.wall.is_some()),
+            ("runs.calls", runs.calls.is_some()),
+            ("runs.parallel", runs.parallel.is_some()),
+            ("runs.output_kib", runs.output_kib.is_some()),
             ("sampling.model", sampling_model.is_some()),
             ("sampling.ask", !sampling_asks),
             ("messages.command", !message_command.is_empty()),
@@ -414,6 +436,7 @@ impl Config {
                 "profiles.*.calls_per_minute",
                 of_profile(|profile| profile.calls_per_minute.is_some()),
             ),
+            ("profiles.*.mode", of_profile(|profile| profile.mode.is_some())),
             ("profiles.*.calls", of_profile(|profile| profile.calls.is_some())),
             ("issuer.url", issuer.is_some()),
             ("issuer.audience", issuer.is_some()),
@@ -448,6 +471,8 @@ impl Config {
             limits,
             hooks,
             history,
+            store,
+            runs,
             watch,
             results,
             profiles,
@@ -458,6 +483,8 @@ impl Config {
             resource_tools,
             client,
         } = &self.said;
+        self.store.clone_from(store);
+        self.runs = runs.over(below.runs);
         self.profiles.clone_from(profiles);
         self.issuer.clone_from(issuer);
         self.client = client.clone();
@@ -516,6 +543,8 @@ impl Config {
             hooks,
             tools,
             history,
+            store,
+            runs,
             watch,
             results,
             profiles,
@@ -562,6 +591,8 @@ impl Config {
                 limits,
                 hooks,
                 history,
+                store,
+                runs,
                 watch,
                 results,
                 profiles,

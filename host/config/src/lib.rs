@@ -14,6 +14,7 @@ pub mod admit;
 pub mod approval;
 pub mod approvals;
 pub mod call_policy;
+pub mod call_rule;
 pub mod config;
 pub mod contract;
 pub mod diagnostic;

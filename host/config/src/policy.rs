@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::call_policy::CallMode;
+use crate::call_rule::CallMode;
 use crate::limits::LimitsTable;
 use crate::pins::PinMode;
 use crate::tool_filter::ToolFilter;

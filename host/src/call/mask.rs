@@ -19,7 +19,7 @@ use tenon_types::{
     Suggestions, ToolCall, ToolCallResult, ToolResult, UrlRequest,
 };
 
-use crate::call::{CallError, Failure};
+use crate::call::{CallError, CallRefusal, Failure};
 
 /// What a plugin answered or said, with whatever secrets are in it. Nobody gets it but as [`Masked`].
 ///
@@ -507,8 +507,26 @@ fn mask_error(redactor: &Redactor, error: &mut CallError) {
             redactor.redact(name);
             problems.iter_mut().for_each(|problem| words(redactor, problem));
         }
+        CallError::NotApproved { tool, refusal } => {
+            redactor.redact(tool);
+            mask_refusal(redactor, refusal);
+        }
         CallError::Vetoed { reason, .. } => words(redactor, reason),
         CallError::Failed { failure, .. } => mask_failure(redactor, failure),
+    }
+}
+
+fn mask_refusal(redactor: &Redactor, refusal: &mut CallRefusal) {
+    match refusal {
+        // What rules say is the operator's.
+        CallRefusal::Forbidden { by: _ } | CallRefusal::Running { id: _ } => {}
+        CallRefusal::Pending { id: _, by: _, arguments, was_interrupted: _ } => {
+            words(redactor, arguments);
+        }
+        CallRefusal::Unasked { by: _, problem } => words(redactor, problem),
+        CallRefusal::Denied { reason } => {
+            reason.iter_mut().for_each(|reason| words(redactor, reason));
+        }
     }
 }
 
@@ -820,12 +838,21 @@ mod tests {
         }
         assert!(Unmasked::new(Ok::<_, Failure>(())).is_ok());
         let (what, name) = ("tool", text);
+        let refused = |refusal| CallError::NotApproved { tool: name(), refusal: Box::new(refusal) };
         for error in [
             CallError::NotFound { what, name: name(), nearest: Some(text()) },
             CallError::Disabled { tool: name(), by: "x" },
             CallError::Held { what, name: name(), plugin: "p".into(), why: text() },
             CallError::InvalidInput { what, name: name(), problems: vec![text()] },
             CallError::Vetoed { plugin: "p".into(), reason: text() },
+            refused(CallRefusal::Pending {
+                id: "A-1".into(),
+                by: "x".into(),
+                arguments: text(),
+                was_interrupted: false,
+            }),
+            refused(CallRefusal::Unasked { by: "x".into(), problem: text() }),
+            refused(CallRefusal::Denied { reason: Some(text()) }),
         ] {
             check_said(error);
         }

@@ -2,6 +2,7 @@
 //!
 //! How calls are made is in [`crate::invoke`].
 
+pub(crate) mod approver;
 pub(crate) mod client;
 mod current;
 pub(crate) mod escape;
@@ -10,6 +11,7 @@ mod fingerprint;
 mod hook_report;
 pub(crate) mod mask;
 mod paused_time;
+pub(crate) mod refusal;
 mod trace;
 
 use futures::FutureExt;
@@ -28,6 +30,7 @@ pub use fingerprint::CallFingerprint;
 pub use hook_report::{HandlerReport, HookOutcome, HookReport};
 pub use paused_time::OuterCalls;
 pub(crate) use paused_time::PauseGuard;
+pub use refusal::CallRefusal;
 pub(crate) use trace::TraceParent;
 
 /// A call of a tool.
@@ -178,6 +181,14 @@ pub enum CallError {
         /// What is wrong.
         why: String,
     },
+    /// The operator's rules forbid it, or it has to be approved and was not.
+    #[error("the tool {tool} {refusal}")]
+    NotApproved {
+        /// The tool.
+        tool: String,
+        /// Why it is not made.
+        refusal: Box<CallRefusal>,
+    },
     /// A hook has stopped it.
     #[error("plugin \"{plugin}\" vetoed it: {reason}")]
     Vetoed {
@@ -197,8 +208,8 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held` or `vetoed`. If
-    /// the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
+    /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held`, `vetoed`, or that of a
+    /// [`CallRefusal`]. If the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
     /// `deadline`, `lost`, `unsupported`, `contract` or `host`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -206,6 +217,7 @@ impl CallError {
             Self::InvalidInput { .. } => "invalid-input",
             Self::Disabled { .. } => "disabled",
             Self::Held { .. } => "held",
+            Self::NotApproved { refusal, .. } => refusal.code(),
             Self::Vetoed { .. } => "vetoed",
             Self::Failed { failure, .. } => match failure {
                 Failure::Answered(error) => error.code.name(),
@@ -263,6 +275,12 @@ pub struct Caller {
     pub agent_id: Option<String>,
     /// The conversation or session.
     pub session_id: Option<String>,
+    /// The run of a script that the call is of, if it is of one.
+    pub run: Option<Arc<str>>,
+    /// Whose call it is: a name that the host vouches for. Rules of the operator and approvals are about it.
+    pub principal: Option<Arc<str>>,
+    /// The profile that the client uses, if it uses one. Rules of the operator are about it.
+    pub profile: Option<Arc<str>>,
     /// The W3C Trace Context `traceparent` to continue.
     pub traceparent: Option<String>,
     /// A shorter time than the plugin's own limit.

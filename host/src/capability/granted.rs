@@ -262,9 +262,10 @@ pub(super) fn as_contract(error: CallError) -> Error {
     match error {
         CallError::NotFound { .. } => Error::not_found(message),
         CallError::InvalidInput { .. } => Error::invalid_input(message),
-        CallError::Disabled { .. } | CallError::Held { .. } | CallError::Vetoed { .. } => {
-            Error::denied(message)
-        }
+        CallError::Disabled { .. }
+        | CallError::Held { .. }
+        | CallError::NotApproved { .. }
+        | CallError::Vetoed { .. } => Error::denied(message),
         CallError::Failed { failure, .. } => match failure {
             Failure::Answered(error) => error,
             Failure::Deadline(_) => Error::timeout(message),

@@ -3,6 +3,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use std::sync::Arc;
+use tenon_config::pins::Definition;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{CallContext, HookPoint, Json, ToolResult};
@@ -82,6 +83,10 @@ impl Request for ToolRequest<'_> {
         Some(
             nulls::leave_out_confined(sandbox, &definition.input_schema, limits, arguments).boxed(),
         )
+    }
+
+    fn definition_digest(&self) -> String {
+        Definition::of_tool(&self.0.tool.definition).sha256().to_string()
     }
 
     async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {

@@ -9,6 +9,7 @@ pub(crate) mod eval;
 pub(crate) mod hooks;
 pub(crate) mod operations;
 mod pages;
+pub(crate) mod permission;
 mod pipeline;
 pub(crate) mod prompts;
 pub(crate) mod provider;
@@ -29,6 +30,7 @@ pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
 use crate::call::{CallError, Failure};
+use crate::invoke::permission::CallPermissions;
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
@@ -38,6 +40,7 @@ pub(crate) struct InvokeContext {
     pub(crate) news: PluginNotifications,
     pub(crate) history: Option<CallRecorder>,
     pub(crate) results: Arc<ResultStore>,
+    pub(crate) permissions: Arc<CallPermissions>,
 }
 
 impl InvokeContext {

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use super::hooks::{ChainReport, fire};
+use super::permission::{self, permit};
 use super::state::{Attempt, CallState};
 use crate::call::mask::{MaskSecrets, Masked, Unmasked, within_unmasked};
-use crate::call::{CallError, Failure, HookOutcome, TOOL_RULE, Usage, within};
+use crate::call::{CallError, Failure, HookOutcome, Usage, within};
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::event::Step;
 use crate::register::call_settings::CallSettings;
@@ -92,6 +93,11 @@ pub(super) trait Request: Send + Sync {
     ) -> impl Future<Output = Result<Vec<String>, CallError>> + Send {
         let _ = state;
         std::future::ready(Ok(Vec::new()))
+    }
+
+    /// What names the definition of what is called, so that an approval of a call holds for no other.
+    fn definition_digest(&self) -> String {
+        String::new()
     }
 
     /// What the arguments are called in an error.
@@ -222,6 +228,11 @@ pub(super) async fn run<R: Request>(
             timed.map_err(CallError::failed(&id)).flatten()
         }
     };
+    let outcome = match &result {
+        Ok(answer) => answer.outcome(),
+        Err(error) => error.code(),
+    };
+    permission::end(&mut state, outcome).await;
     let usage = state.usage();
     match result {
         Ok(answer) if R::Answer::GOES_ON => Ok(answer.map(|answer| answer.ending(state))),
@@ -255,7 +266,7 @@ async fn steps<R: Request>(
     }
     before(registry, request, state).await?;
     check(request, state).await?;
-    permit(request, state)?;
+    permit(request, state).await?;
     let answer = attempt(registry, request, state).await?;
     let answer = Unmasked::of(|opening| request.check_answer(answer.open(opening))).await;
     let answer = answer.mask(redactor).transpose()?;
@@ -338,17 +349,6 @@ async fn check<R: Request>(request: &R, state: &CallState) -> Result<(), CallErr
             problems.join("; ")
         ))),
     })
-}
-
-/// Asks whether the operator lets it be asked.
-fn permit<R: Request>(request: &R, state: &CallState) -> Result<(), CallError> {
-    match request.constraints().enabled {
-        true => {
-            state.step(|| Step::Permitted);
-            Ok(())
-        }
-        false => Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE }),
-    }
 }
 
 /// Asks the plugin, and again where the failure may pass and it may be asked twice. All attempts

@@ -1,13 +1,15 @@
 //! A call on its way: what its steps leave for each other, and for those who watch.
 
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use tenon_call_approvals::BegunCall;
 use tenon_config::secret::Redactor;
 use tenon_types::{CallContext, CompletionSummary, Json};
 use tracing::Span;
 
-use super::{InvokeContext, next_call};
+use super::{InvokeContext, next_call, permission};
 use crate::call::mask;
 use crate::call::{
     Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall, Failure,
@@ -44,6 +46,8 @@ pub(crate) struct CallState {
     fingerprint: Option<CallFingerprint>,
     began: Instant,
     attempts: u32,
+    /// The call was approved, and has begun.
+    pub(super) begun: Option<Box<BegunCall>>,
     /// The attempt that goes on.
     attempt: Option<Arc<CurrentCall>>,
     /// What those before it have used.
@@ -106,6 +110,7 @@ impl CallState {
             number,
             began: Instant::now(),
             attempts: 0,
+            begun: None,
             attempt: None,
             usage: Usage::default(),
             refusals: Vec::new(),
@@ -132,6 +137,11 @@ impl CallState {
     /// A text of the caller's, who may be a plugin, as it may be shown.
     pub(super) fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.text(text)
+    }
+
+    /// Masks secrets in a value.
+    pub(super) fn mask(&self, value: &mut Value) {
+        self.redactor.json(value);
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -300,6 +310,9 @@ impl CallState {
 impl Drop for CallState {
     /// The caller has dropped the call before it was over.
     fn drop(&mut self) {
+        if let Some(begun) = self.begun.take() {
+            permission::give_up(begun);
+        }
         if !self.over {
             let usage = self.usage();
             self.conclude("abandoned", None, usage);

@@ -51,6 +51,12 @@ impl LoadedPlugin {
         &self.id
     }
 
+    /// What names its code: a digest, or the version of a plugin that is part of the host.
+    pub(crate) fn code_digest(&self) -> String {
+        let code = self.fingerprint.as_ref().map(|fingerprint| fingerprint.code().to_string());
+        code.unwrap_or_else(|| format!("builtin {}", env!("CARGO_PKG_VERSION")))
+    }
+
     /// The plugin's kind.
     pub(crate) fn kind(&self) -> PluginKind {
         self.kind

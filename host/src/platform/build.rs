@@ -21,28 +21,32 @@ use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
 use tenon_config::pins::Quarantine;
 use tenon_config::secret::LocalSecretStore;
+use tenon_runs::Runs;
 use tenon_store::LazyStore;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::reload::{PluginSlot, Plugins, TrackedCandidate};
 use super::report::{gone, there};
 use super::reregister::reregister;
+use super::runs::RunServices;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
 use crate::capability::server::{ServerRecorder, StartObserver, StartQueueProgress};
 use crate::capability::services::{
-    AccessTokens, Approver, ClientFeatures, Clock, Connector, MemorySearch, Messaging, Pins,
-    Resolver, STATE_FILE, SecretStore, Services, StateBackend, Store, ask_approver,
+    AccessTokens, Approver, CallApprover, ClientFeatures, Clock, Connector, InStore, MemorySearch,
+    Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services, StateBackend, Store,
+    ask_approver,
 };
 use crate::invoke::InvokeContext;
+use crate::invoke::permission::CallPermissions;
 use crate::invoke::stored_results::ResultStore;
 use crate::load::{LoadError, LoadedPlugin, Loader};
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
 use crate::register::{RegisteredPlugin, learn, register, register_as};
 use crate::runtime::schema;
-use crate::runtime::{Allocation, EngineError, EngineOptions, Plugin};
+use crate::runtime::{Allocation, EngineError, EngineOptions, Plugin, RunLimits};
 
 /// Why the platform could not be built. A bad plugin is never a reason.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +68,7 @@ pub struct Builder {
     lazy: bool,
     state: Option<PathBuf>,
     store: Option<Arc<dyn Store>>,
+    run_limits: Option<RunLimits>,
     most: Option<Limits>,
     until: Until,
     start_first: BTreeSet<String>,
@@ -89,6 +94,7 @@ impl Builder {
             lazy: true,
             state: None,
             store: None,
+            run_limits: None,
             most: None,
             until: pending().boxed().shared(),
             start_first: BTreeSet::new(),
@@ -132,6 +138,12 @@ impl Builder {
     /// [`state`](Self::state).
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the bounds of runs of scripts ([`Platform::runner`]), in place of `[runs]` of configurations.
+    pub fn run_limits(mut self, limits: RunLimits) -> Self {
+        self.run_limits = Some(limits);
         self
     }
 
@@ -261,6 +273,13 @@ impl Builder {
         self
     }
 
+    /// Sets who decides of calls that the operator's rules have approved ([`CallApprover`]). By default nobody does, so that
+    /// the user of the client is asked, or the call waits for [`Platform::approve_call`].
+    pub fn call_approver(mut self, approver: impl CallApprover) -> Self {
+        self.services.call_approver = Arc::new(approver);
+        self
+    }
+
     /// Sets where definitions of MCP tools are pinned when first seen, so that changed ones are held. By
     /// default nothing is pinned.
     pub fn pins(mut self, pins: impl Pins) -> Self {
@@ -317,6 +336,7 @@ impl Builder {
             mut services,
             state,
             store,
+            run_limits,
             most,
             lazy,
             until,
@@ -358,6 +378,13 @@ impl Builder {
         let is_recorded = store.is_some() || state.is_some();
         let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
         let store = Arc::new(store.map_or_else(|| LazyStore::new(state_file), LazyStore::from));
+        let permissions = CallPermissions::new(store.clone(), services.call_approver.clone());
+        let permissions = Arc::new(permissions);
+        let run_limits = run_limits.unwrap_or_else(|| {
+            let first = sources.configs.first().map(|config| config.runs);
+            RunLimits::from(first.unwrap_or_default())
+        });
+        let runs = RunServices::new(InStore::new(store.clone(), Runs::new), run_limits);
         let backend = StateBackend::new(store.clone());
         services.state = Arc::new(backend.in_project(sources.workspace.clone()));
         let history = match is_recorded {
@@ -429,8 +456,14 @@ impl Builder {
             state: plugin_state,
             allocation,
             decision_files,
-            invoke_context: Arc::new(InvokeContext { news: news.clone(), history, results }),
+            invoke_context: Arc::new(InvokeContext {
+                news: news.clone(),
+                history,
+                results,
+                permissions,
+            }),
             closing: AtomicBool::new(false),
+            runs,
             draining: OnceLock::new(),
             reregistering: Mutex::default(),
         });

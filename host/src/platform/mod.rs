@@ -8,6 +8,7 @@ mod build;
 mod reload;
 mod report;
 mod reregister;
+mod runs;
 mod skills;
 mod watch;
 
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use tenon_call_approvals::CallApprovals;
 use tenon_config::diagnostic::Diagnostic;
 use tenon_types::{
     ArgumentCompletion, Completion, CompletionRequest, Evaluation, HookContext, HookPoint,
@@ -33,6 +35,7 @@ use tokio::task::JoinHandle;
 pub use build::{BuildError, Builder};
 pub use reload::Difference;
 pub use report::{PluginReport, PluginState};
+pub use runs::{RunOutcome, RunReport, RunUsage, Runner};
 pub use watch::{OnChange, Watch, WatchError};
 
 use crate::call::escape;
@@ -40,12 +43,15 @@ use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookOutcome, HookReport};
 use crate::capability::granted::PlatformApi;
 use crate::capability::server::ServerReport;
-use crate::capability::services::{StateBackend, StoreError};
+use crate::capability::services::{
+    ApprovalScope, CallApprovalError, PendingCall, StateBackend, StoreError,
+};
 use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
 use reload::Plugins;
+use runs::RunServices;
 
 /// A host for plugins. Clones are cheap and share the same plugins.
 ///
@@ -68,6 +74,8 @@ struct Inner {
     closing: AtomicBool,
     /// What plugins keep.
     state: Arc<StateBackend>,
+    /// What runs of scripts use.
+    runs: RunServices,
     /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again after they report a change.
@@ -205,6 +213,47 @@ impl Platform {
     /// plugins.
     pub fn unread(&self) -> Vec<Diagnostic> {
         self.inner.current.load().diagnostics.clone()
+    }
+
+    /// Returns the calls that wait for approval, and those that were decided and not made yet, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn pending_calls(&self) -> Result<Vec<PendingCall>, CallApprovalError> {
+        self.inner.invoke_context.permissions.run(|all, now| all.list(now)).await
+    }
+
+    /// Approves a call that waits: it is made when it is tried again. `None` is the default time of the scope: an hour for
+    /// one call, a day for a session, else thirty days.
+    ///
+    /// # Errors
+    ///
+    /// If no such call waits, the scope is none for it, or the store fails.
+    pub async fn approve_call(
+        &self,
+        id: &str,
+        scope: ApprovalScope,
+        holds: Option<Duration>,
+    ) -> Result<(), CallApprovalError> {
+        let id = id.to_string();
+        let approve = move |all: &Arc<CallApprovals>, now| all.approve(&id, scope, holds, now);
+        self.inner.invoke_context.permissions.run(approve).await.map(drop)
+    }
+
+    /// Denies a call that waits, or takes a standing approval back. The caller is told the reason.
+    ///
+    /// # Errors
+    ///
+    /// If there is neither, the call runs, or the store fails.
+    pub async fn deny_call(
+        &self,
+        id: &str,
+        reason: Option<String>,
+    ) -> Result<(), CallApprovalError> {
+        let id = id.to_string();
+        let deny = move |all: &Arc<CallApprovals>, now| all.deny(&id, reason, now);
+        self.inner.invoke_context.permissions.run(deny).await
     }
 
     /// Returns how instances get their memory: [`Allocation::OnDemand`] where an automatic pool could not be had.
@@ -722,5 +771,6 @@ impl Platform {
             // Others may be at it; it is not waited for long.
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, history.flush()).await;
         }
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, inner.runs.flush()).await;
     }
 }

@@ -1,7 +1,9 @@
 //! How one tool is called: what its plugin says of it, and what the operator says about that.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
+use tenon_config::call_policy::CallPolicy;
 use tenon_config::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
 use tenon_types::{Error, ErrorCode, ToolAnnotations};
 
@@ -18,12 +20,19 @@ pub(crate) struct CallSettings {
     pub(crate) timeout: Option<Duration>,
     pub(crate) attempts: u32,
     backoff: Duration,
+    /// What decides of its calls; nothing where each is made.
+    pub(crate) policy: Option<Arc<CallPolicy>>,
 }
 
 impl CallSettings {
     /// How what is no tool is asked for: once, with the plugin's own limit of time.
-    pub(crate) const ONCE: Self =
-        Self { enabled: true, timeout: None, attempts: 1, backoff: DEFAULT_RETRY_BACKOFF };
+    pub(crate) const ONCE: Self = Self {
+        enabled: true,
+        timeout: None,
+        attempts: 1,
+        backoff: DEFAULT_RETRY_BACKOFF,
+        policy: None,
+    };
 
     /// How a tool is called by what the operator says of it and its plugin's hints, as far as they are
     /// believed.
@@ -40,7 +49,14 @@ impl CallSettings {
             timeout: said.timeout,
             attempts: if repeatable { attempts } else { 1 },
             backoff: said.retry_backoff.unwrap_or(DEFAULT_RETRY_BACKOFF),
+            policy: None,
         }
+    }
+
+    /// The same, with what decides of its calls.
+    pub(crate) fn with_policy(self, policy: CallPolicy) -> Self {
+        let policy = (!policy.allows_all()).then(|| Arc::new(policy));
+        Self { policy, ..self }
     }
 
     /// How long to wait after the attempt of this number, counted from one, has failed; nothing

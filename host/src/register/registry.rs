@@ -5,7 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tenon_config::config::combine::{OriginSettings, Owner, ToolFilters, ToolRules};
+use tenon_config::call_policy::{CallExplanation, CallFacts, CallPolicy, CallRules};
+use tenon_config::config::combine::{
+    BelievedServers, OriginSettings, Owner, ToolFilters, ToolRules,
+};
 use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
 use tenon_config::diagnostic::Diagnostic;
 use tenon_config::discover::{Candidate, Origin, PluginKind};
@@ -15,7 +18,9 @@ use tenon_config::secret::{Redactor, SecretValues};
 use tenon_config::tool_filter::{FilterReason, ToolFilter};
 use tenon_types::name::{ToolName, nearest};
 use tenon_types::text::{fits, one_line};
-use tenon_types::{HookMode, HookPoint, HookRegistration, Identity, McpOperation, ToolDefinition};
+use tenon_types::{
+    HookMode, HookPoint, HookRegistration, Identity, McpOperation, ToolAnnotations, ToolDefinition,
+};
 use tokio::sync::OnceCell;
 
 use super::call_settings::CallSettings;
@@ -162,6 +167,9 @@ pub(crate) struct RegistrySettings {
     /// What holds for all others.
     user: OriginSettings,
     tools: ToolRules,
+    calls: CallRules,
+    /// The servers whose word on the effects of their tools counts.
+    believed: BelievedServers,
     filters: ToolFilters,
     /// What its own entry says of which tools are wanted, by the plugin.
     entries: HashMap<String, ToolFilter>,
@@ -179,6 +187,8 @@ impl RegistrySettings {
             project: OriginSettings::of(configs, Origin::Config),
             user: OriginSettings::of(configs, Origin::User),
             tools: ToolRules::new(configs),
+            calls: CallRules::new(configs),
+            believed: BelievedServers::new(configs),
             filters: ToolFilters::new(configs),
             entries: HashMap::new(),
             quarantine,
@@ -215,6 +225,18 @@ impl RegistrySettings {
     fn rule(&self, plugin: ToolOwner<'_>, name: &ToolName, original: &str) -> ToolRule {
         let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
         self.tools.of(name.as_str(), users_name.as_str(), plugin.owner)
+    }
+
+    /// What decides of the calls of a tool of a plugin.
+    fn policy(
+        &self,
+        plugin: ToolOwner<'_>,
+        name: &ToolName,
+        original: &str,
+        hints: ToolAnnotations,
+    ) -> CallPolicy {
+        let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
+        self.calls.of(name.as_str(), users_name.as_str(), plugin.owner, hints)
     }
 }
 
@@ -475,10 +497,11 @@ impl Registry {
             false => definition,
         };
         // Nobody has vouched for what a server says of itself; what the host does it knows.
-        let is_believed =
-            plugin.loaded.kind() != PluginKind::Mcp || matches!(served, ServedBy::ByHost(_));
+        let is_believed = plugin.loaded.kind() != PluginKind::Mcp
+            || matches!(served, ServedBy::ByHost(_))
+            || self.settings.believed.has(id, plugin.loaded.owner());
         let hints = is_believed.then_some(&definition.annotations);
-        let constraints = CallSettings::new(hints, self.rule(plugin, &name, &definition.name));
+        let constraints = self.call_settings(plugin, &name, &definition.name, hints);
         let tool_metrics = Arc::new(ToolMetrics::new(id, name.as_str()));
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
@@ -642,12 +665,41 @@ impl Registry {
         }
         let hints =
             operation_tools::as_tool(operation).map(|declared| &declared.definition.annotations);
-        Ok((CallSettings::new(hints, self.rule(plugin, &name, original)), None))
+        Ok((self.call_settings(plugin, &name, original, hints), None))
     }
 
-    /// What the operator says of a tool of a plugin.
-    fn rule(&self, plugin: &RegisteredPlugin, name: &ToolName, original: &str) -> ToolRule {
-        self.settings.rule((&plugin.loaded).into(), name, original)
+    /// How a tool of a plugin is called, by what the operator says and what it says of itself, as far as that is believed.
+    fn call_settings(
+        &self,
+        plugin: &RegisteredPlugin,
+        name: &ToolName,
+        original: &str,
+        hints: Option<&ToolAnnotations>,
+    ) -> CallSettings {
+        let owner = (&plugin.loaded).into();
+        let policy =
+            self.settings.policy(owner, name, original, hints.copied().unwrap_or_default());
+        CallSettings::new(hints, self.settings.rule(owner, name, original)).with_policy(policy)
+    }
+
+    /// Explains which rule decides of a call of a tool. The call is not made, and its arguments are not checked.
+    ///
+    /// # Errors
+    ///
+    /// If no tool of this name may be called.
+    pub fn explain_call(
+        &self,
+        name: &str,
+        facts: &CallFacts<'_>,
+    ) -> Result<CallExplanation, CallError> {
+        let Some(resolved) = self.called(name) else {
+            let absent = self.absent(name);
+            return Err(absent.unwrap_or_else(|| {
+                CallError::not_found("tool", name, self.tools().map(|(_, tool)| tool.name.as_str()))
+            }));
+        };
+        let policy = resolved.constraints.policy.as_deref().cloned().unwrap_or_default();
+        Ok(policy.explain(facts))
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.

@@ -273,7 +273,8 @@ async fn respond_or_refuse(
             false => Ok(not_allowed("GET")),
         };
     }
-    let peer = Peer { principal, is_known, profile: profile_for(shared, profile, &grant)? };
+    let profile = profile_for(shared, profile, &grant)?;
+    let peer = Peer { principal, is_known, name: grant.principal.map(Into::into), profile };
     Ok(match *request.method() {
         Method::POST => mcp::post(shared, peer, request).await,
         Method::GET => legacy::get(shared, &peer, request.headers()),

@@ -54,6 +54,9 @@ impl fmt::Debug for HttpToken {
 /// What a token is good for. The default is all, at the address of any profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenGrant {
+    /// Whose token it is, as rules of the operator and approvals of calls name it: `token:laptop`. `None` is nobody in
+    /// particular.
+    pub principal: Option<String>,
     /// The only profile that it is good for.
     pub profile: Option<String>,
     /// The only tools of a profile that it is good for, by patterns of their full names: those that begin with their

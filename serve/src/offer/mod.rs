@@ -3,6 +3,7 @@
 //!
 //! Nothing here depends on what a client did before: two clients with the same profile see the same.
 
+pub(crate) mod compact;
 mod headers;
 mod listed;
 mod pages;
@@ -18,6 +19,7 @@ use tenon_host::types::mcp_json::McpJson;
 use tenon_host::types::{ListedResource, PromptDefinition, ResourceTemplate};
 use tenon_host::{Caller, Platform, RegisteredPlugin};
 
+pub use compact::ToolMode;
 pub(crate) use headers::HeaderArgument;
 pub(crate) use profile::Peer;
 pub use profile::Profile;
@@ -76,7 +78,7 @@ impl Offer {
         }
         let _making = lock(&self.making);
         known().unwrap_or_else(|| {
-            let list = Arc::new(ToolList::new(&registry, profile, era));
+            let list = Arc::new(ToolList::new(&self.platform, &registry, profile, era));
             let lists = self.tools.load();
             let current = lists.iter().filter(|list| list.is_current(&registry));
             let current = current.take(MAX_TOOL_LISTS - 1).chain([&list]).cloned().collect();

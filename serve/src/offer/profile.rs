@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use tenon_host::types::text::fits;
 
+use super::ToolMode;
+
 /// What of the platform a client is offered, and under which names. The default offers all, under names that begin
 /// with their plugins'.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Profile {
     pub prefix: bool,
     /// How often in a minute one client may call each tool. `None` is as often as it likes.
     pub calls_per_minute: Option<NonZeroU32>,
+    /// How the tools are offered: all of them, or found by words.
+    pub mode: ToolMode,
 }
 
 /// Who sends requests, and what that client is offered.
@@ -33,6 +37,8 @@ pub(crate) struct Peer {
     pub(crate) principal: Arc<str>,
     /// The credential was asked for. Others call themselves as they like.
     pub(crate) is_known: bool,
+    /// What rules of the operator and approvals of calls call the client, where its credential says who it is.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) profile: Arc<Profile>,
 }
 
@@ -46,6 +52,7 @@ impl Default for Profile {
             prompts: None,
             prefix: true,
             calls_per_minute: None,
+            mode: ToolMode::All,
         }
     }
 }

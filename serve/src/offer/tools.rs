@@ -3,11 +3,12 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use tenon_host::Registry;
+use tenon_host::runs::ToolCatalog;
 use tenon_host::types::ToolDefinition;
 use tenon_host::types::mcp_json::McpJson;
+use tenon_host::{Platform, Registry};
 
-use super::{HeaderArgument, Profile};
+use super::{HeaderArgument, Profile, ToolMode, compact};
 use crate::protocol::version::Era;
 use crate::protocol::write;
 
@@ -19,6 +20,8 @@ pub(crate) struct ToolList {
     era: Era,
     items: Vec<String>,
     targets: HashMap<String, ToolTarget>,
+    /// What is searched, where tools are not listed.
+    catalog: Option<Arc<ToolCatalog>>,
 }
 
 /// What is called by the name of a tool.
@@ -30,7 +33,12 @@ pub(crate) struct ToolTarget {
 }
 
 impl ToolList {
-    pub(super) fn new(registry: &Arc<Registry>, profile: &Arc<Profile>, era: Era) -> Self {
+    pub(super) fn new(
+        platform: &Platform,
+        registry: &Arc<Registry>,
+        profile: &Arc<Profile>,
+        era: Era,
+    ) -> Self {
         let (mut items, mut targets) = (Vec::new(), HashMap::new());
         // What the host does with resources and prompts, the protocol has methods for.
         for (plugin, tool) in registry.tools().filter(|(_, tool)| !tool.is_of_host()) {
@@ -49,11 +57,18 @@ impl ToolList {
                 continue;
             }
             let (headers, schema) = HeaderArgument::take(&tool.definition.input_schema);
-            items.push(form(&tool.definition, &shown, schema, era));
+            if profile.mode == ToolMode::All {
+                items.push(form(&tool.definition, &shown, schema, era));
+            }
             targets.insert(shown, ToolTarget { name: tool.name.to_string(), headers });
         }
+        let catalog = (profile.mode != ToolMode::All).then(|| {
+            items = compact::items(profile.mode);
+            let names = targets.values().map(|target: &ToolTarget| target.name.clone());
+            Arc::new(compact::catalog(platform, profile, names.collect()))
+        });
         let registry = Arc::downgrade(registry);
-        Self { registry, profile: profile.clone(), era, items, targets }
+        Self { registry, profile: profile.clone(), era, items, targets, catalog }
     }
 
     pub(super) fn is_of(&self, registry: &Arc<Registry>, profile: &Arc<Profile>, era: Era) -> bool {
@@ -67,6 +82,17 @@ impl ToolList {
     /// The tools, as JSON.
     pub(crate) fn items(&self) -> &[String] {
         &self.items
+    }
+
+    /// What is searched, where tools are not listed.
+    pub(crate) fn catalog(&self) -> Option<&Arc<ToolCatalog>> {
+        self.catalog.as_ref()
+    }
+
+    /// The name that clients have for a tool, by that which the platform has for it.
+    pub(crate) fn shown_name(&self, name: &str) -> Option<&str> {
+        let mut all = self.targets.iter();
+        all.find(|(_, target)| target.name == name).map(|(shown, _)| shown.as_str())
     }
 
     /// What is called by this name.

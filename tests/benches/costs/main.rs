@@ -31,6 +31,7 @@ use wasmtime::{
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
 mod memory;
+mod runs;
 mod served;
 #[path = "../table.rs"]
 mod table;
@@ -164,6 +165,9 @@ fn main() {
     if wanted("serve") {
         runtime.block_on(served::print_memory());
     }
+    if wanted("runs") {
+        runtime.block_on(runs::print_tokens());
+    }
     if wanted("throughput") {
         let rows = runtime.block_on(throughput::in_flight());
         throughput::print("Calls a second, 64 in flight, on all cores", rows);
@@ -205,6 +209,9 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     }
     if wanted("serve") {
         served::all(&mut rows).await;
+    }
+    if wanted("runs") {
+        runs::all(&mut rows).await;
     }
     if wanted("hook") {
         hooks(&mut rows).await;

@@ -444,7 +444,7 @@ impl TokenStore for Tokens {
         if self.is_over.load(Ordering::SeqCst) {
             return None;
         }
-        Some(TokenGrant { profile: profile.map(String::from), tools })
+        Some(TokenGrant { principal: None, profile: profile.map(String::from), tools })
     }
 }
 

@@ -9,6 +9,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use tenon_serve::{Profile, ToolMode};
+
 use super::{initialize, legacy, meta, modern, project, server, server_with, text};
 use crate::support::{DEMO_SERVER, MODERN_SERVER, Project};
 
@@ -210,6 +212,203 @@ async fn a_call_of_a_modern_client_waits_for_its_answers() {
     let error = client.ask(undeclared).await["error"].clone();
     assert_eq!(error["code"], -32021);
     assert_eq!(error["data"]["requiredCapabilities"], json!({ "elicitation": { "form": {} } }));
+    client.end().await;
+}
+
+/// A client of a server that asks before the tool `echo` is called.
+async fn careful_client() -> Client {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"demo\", command = {DEMO_SERVER:?} }}]\ntools.demo__echo.approve = \"ask\""
+    ));
+    let (server, _) = server(&project).await;
+    Client::of(project, server)
+}
+
+fn echo() -> Value {
+    json!({ "name": "echo", "arguments": { "text": "hello\u{202e}" } })
+}
+
+#[tokio::test]
+async fn the_user_of_a_legacy_client_approves_a_call() {
+    let mut client = careful_client().await;
+    client.begin().await;
+    let asked = "Tenon asks whether the tool demo__echo of the plugin \"demo\" may be called.";
+    for (id, action, decision, expected) in [
+        (1, "accept", "approve this call", "hello\\u{202e}"),
+        (2, "accept", "deny", "the tool demo__echo was denied"),
+        (3, "decline", "approve this call", "the tool demo__echo was denied"),
+        (4, "cancel", "", "the tool demo__echo was denied: its user did not answer"),
+        (5, "accept", "approve it for this session", "hello\\u{202e}"),
+    ] {
+        client.send(legacy(id, "tools/call", echo())).await;
+        let request = client.hear("elicitation/create").await;
+        let message = request["params"]["message"].as_str().unwrap();
+        assert!(message.starts_with(asked) && message.contains("hello\\u{202e}"), "{message}");
+        let answer = json!({ "action": action, "content": { "decision": decision } });
+        client.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": answer })).await;
+        let (_, answered) = client.told(id).await;
+        assert_eq!(text(&answered), expected, "{action} {decision}");
+    }
+    // The session has approved it.
+    assert_eq!(text(&client.ask(legacy(6, "tools/call", echo())).await), "hello\\u{202e}");
+    client.end().await;
+}
+
+#[tokio::test]
+async fn the_user_of_a_modern_client_approves_a_call() {
+    let mut client = careful_client().await;
+    let asked = client.ask(modern(1, "tools/call", echo())).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required");
+    let (key, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    let schema = &request["params"]["requestedSchema"]["properties"]["decision"];
+    assert_eq!(schema["enum"], json!(["approve this call", "approve it always", "deny"]));
+    let mut answered = echo();
+    let content = json!({ "decision": "approve this call" });
+    answered["inputResponses"] = json!({ key: { "action": "accept", "content": content } });
+    answered["requestState"] = asked["requestState"].clone();
+    assert_eq!(text(&client.ask(modern(2, "tools/call", answered)).await), "hello\\u{202e}");
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_ask_is_told_which_approval_its_call_waits_for() {
+    let mut client = careful_client().await;
+    let mut unable = modern(1, "tools/call", echo());
+    unable["params"]["_meta"] = meta(json!({}));
+    let answered = client.ask(unable).await;
+    let error = &answered["result"]["_meta"]["tenon/error"];
+    assert_eq!(
+        (&answered["result"]["isError"], &error["code"]),
+        (&json!(true), &json!("approval-required"))
+    );
+    let id = error["approval"].as_str().unwrap();
+    assert!(text(&answered).contains(&format!("`tenon approve {id}` approves it")), "{answered}");
+    client.end().await;
+}
+
+/// A client with a profile that offers tools so.
+async fn client_with(mode: ToolMode, configuration: &str) -> Client {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"demo\", command = {DEMO_SERVER:?} }}]\n{configuration}"
+    ));
+    let change = |settings: &mut tenon_serve::Settings| {
+        *settings = tenon_serve::Settings::with_profile(Profile { mode, ..Profile::default() });
+    };
+    let (server, _) = server_with(&project, change).await;
+    Client::of(project, server)
+}
+
+/// The names of the tools that are listed.
+async fn listed(client: &mut Client) -> Vec<String> {
+    let listed = client.ask(modern(1000, "tools/list", json!({}))).await;
+    let tools = listed["result"]["tools"].as_array().unwrap().clone();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_string()).collect()
+}
+
+/// The result of a tool.
+async fn use_tool(client: &mut Client, id: u64, name: &str, arguments: Value) -> Value {
+    let call = json!({ "name": name, "arguments": arguments });
+    client.ask(modern(id, "tools/call", call)).await
+}
+
+#[tokio::test]
+async fn a_profile_that_searches_lists_two_tools_and_calls_any() {
+    let mut client = client_with(ToolMode::Search, "").await;
+    assert_eq!(listed(&mut client).await, ["search", "call"]);
+    let found =
+        use_tool(&mut client, 1, "search", json!({ "query": "say the same text again" })).await;
+    assert!(text(&found).contains("demo__echo(text?: string|null)"), "{found}");
+    let known = use_tool(&mut client, 2, "search", json!({ "query": "demo__echo" })).await;
+    let known: Value = serde_json::from_str(text(&known)).unwrap();
+    assert_eq!(
+        (&known["name"], &known["arguments"]["type"]),
+        (&json!("demo__echo"), &json!("object"))
+    );
+    let call = json!({ "name": "demo__echo", "arguments": { "text": "hello" } });
+    assert_eq!(text(&use_tool(&mut client, 3, "call", call).await), "hello");
+    for (id, name, arguments, expected) in [
+        (
+            4,
+            "call",
+            json!({ "name": "demo__none" }),
+            "there is no tool \"demo__none\"; `search` finds tools",
+        ),
+        (5, "call", json!({}), "`name` has to be the name of a tool"),
+        (6, "search", json!({}), "`query` has to be a text"),
+    ] {
+        let answered = use_tool(&mut client, id, name, arguments).await;
+        assert_eq!(answered["result"]["isError"], true, "{answered}");
+        assert!(text(&answered).contains(expected), "{answered}");
+    }
+    // What is not listed is not there.
+    for (id, name) in [(7, "demo__echo"), (8, "run")] {
+        assert_eq!(use_tool(&mut client, id, name, json!({})).await["error"]["code"], -32602);
+    }
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_profile_of_code_runs_scripts_that_call_tools() {
+    let mut client = client_with(ToolMode::Code, "").await;
+    assert_eq!(listed(&mut client).await, ["search", "run"]);
+    let found = use_tool(&mut client, 1, "search", json!({ "query": "text" })).await;
+    assert!(text(&found).contains("demo.echo(#{ text?: string|null })"), "{found}");
+    let script = "print(\"begun\"); parallel(data.map(|word| || demo.echo(#{ text: word })))";
+    let ran =
+        use_tool(&mut client, 2, "run", json!({ "script": script, "data": ["a", "b"] })).await;
+    assert_eq!(text(&ran), r#"["a","b"]"#);
+    assert_eq!(ran["result"]["content"][1]["text"], "printed:\nbegun");
+    assert_eq!(ran["result"]["_meta"]["tenon/run"]["usage"]["calls"], 2);
+    for (id, arguments, code, expected) in [
+        (3, json!({ "script": "demo.ehco(#{})" }), "invalid-script", "did you mean `echo`?"),
+        (
+            4,
+            json!({ "script": "demo.echo(#{ text: \"a\" }); throw \"no\"" }),
+            "failed",
+            "no\nCalled before: demo__echo",
+        ),
+        (5, json!({ "resume": "R-000000000000" }), "not-found", "there is no run"),
+        (
+            6,
+            json!({ "script": "1", "resume": "R-000000000000" }),
+            "invalid-input",
+            "it takes a `script`",
+        ),
+        (7, json!({}), "invalid-input", "it takes a `script`"),
+        (8, json!({ "script": "loop {}" }), "limit", "it took 10000000 operations"),
+    ] {
+        let answered = use_tool(&mut client, id, "run", arguments).await;
+        assert_eq!(answered["result"]["_meta"]["tenon/error"]["code"], code, "{answered}");
+        assert!(text(&answered).contains(expected), "{answered}");
+    }
+    assert_eq!(use_tool(&mut client, 9, "demo__echo", json!({})).await["error"]["code"], -32602);
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_run_of_a_client_pauses_and_is_resumed() {
+    let mut client = client_with(ToolMode::Code, "tools.demo__echo.approve = \"ask\"").await;
+    let script = json!({ "script": "demo.echo(#{ text: \"hello\" })" });
+    let call = json!({ "name": "run", "arguments": script });
+    let mut unable = modern(1, "tools/call", call.clone());
+    unable["params"]["_meta"] = meta(json!({}));
+    let paused = client.ask(unable).await;
+    let meta_of = |answer: &Value, key: &str| answer["result"]["_meta"][key].clone();
+    assert_eq!(meta_of(&paused, "tenon/error")["code"], "approval-required");
+    let id = meta_of(&paused, "tenon/run")["id"].as_str().unwrap().to_string();
+    assert!(
+        text(&paused).contains(&format!("call `run` with {{\"resume\": \"{id}\"}}")),
+        "{paused}"
+    );
+    // One whose user can be asked is asked, and the run goes on.
+    let resume = json!({ "name": "run", "arguments": { "resume": id } });
+    let asked = client.ask(modern(2, "tools/call", resume.clone())).await["result"].clone();
+    let (key, _) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    let mut answered = resume;
+    let content = json!({ "decision": "approve this call" });
+    answered["inputResponses"] = json!({ key: { "action": "accept", "content": content } });
+    answered["requestState"] = asked["requestState"].clone();
+    assert_eq!(text(&client.ask(modern(3, "tools/call", answered)).await), "hello");
     client.end().await;
 }
 

@@ -12,7 +12,7 @@ use tenon_types::name::NameStyle;
 use super::{Refusal, Rules, admit};
 use crate::call_policy::{CallFacts, CallRules};
 use crate::config::combine::{
-    CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules, believes_annotations,
+    BelievedServers, CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules,
     confine, pin_mode, speaking_for,
 };
 use crate::config::{
@@ -219,12 +219,12 @@ impl MergedConfigs {
         ToolRules::new(&self.configs).of(&name, &name, of.owner())
     }
 
-    /// What becomes of calls of the tool `t` by clients with the profile `x`.
+    /// What becomes of calls of the tool `t` that are those of `x`.
     fn call_decision(&self, of: TrialPlugin) -> i64 {
         let name = format!("{}__t", of.id());
         let rules = CallRules::new(&self.configs);
         let policy = rules.of(&name, &name, of.owner(), ToolAnnotations::default());
-        let facts = CallFacts { arguments: &json!({}), principal: None, profile: Some("x") };
+        let facts = CallFacts { arguments: &json!({}), principal: Some("x"), profile: None };
         policy.decide(&facts).decision as i64
     }
 
@@ -421,7 +421,7 @@ fn trials() -> Vec<KeyRuleCase> {
             pin_mode(&w.configs, of.id(), of.owner(), None) as i64
         }),
         policy("policy.plugins.*.believe_annotations", &["true", "false"], Own, |w, of| {
-            (!believes_annotations(&w.configs, of.id(), of.owner())).into()
+            (!BelievedServers::new(&w.configs).has(of.id(), of.owner())).into()
         }),
         simple("hooks.timeout", &["\"9s\"", "\"2s\""], Own, |w, of| {
             -millis(w.own(of).hooks.timeout)
@@ -458,14 +458,26 @@ fn trials() -> Vec<KeyRuleCase> {
         tool(
             "tools.*.when",
             &[
-                "[{ approve = \"allow\", profiles = [\"x\"] }]",
-                "[{ approve = \"ask\", profiles = [\"x\"] }]",
-                "[{ approve = \"deny\", profiles = [\"x\"] }]",
+                "[{ approve = \"allow\", principals = [\"x\"] }]",
+                "[{ approve = \"ask\", principals = [\"x\"] }]",
+                "[{ approve = \"deny\", principals = [\"x\"] }]",
             ],
             MergedConfigs::call_decision,
         ),
         simple("history.enabled", &["true", "false"], Own, |w, _| w.first().history.enabled.into()),
         simple("history.max_mib", &["9", "2"], Own, |w, _| w.first().history.max_mib.into()),
+        simple("store.url", &["\"a1\"", "\"a2\""], Own, |w, _| {
+            w.first().store.url.as_deref().map_or(UNSAID, number)
+        }),
+        simple("store.authorities", &["\"a1\"", "\"a2\""], Own, |w, _| {
+            w.first().store.authorities.as_deref().map_or(UNSAID, number)
+        }),
+        simple("runs.operations", &["9", "2"], Own, |w, _| -(w.first().runs.operations as i64)),
+        simple("runs.cpu", &["\"9s\"", "\"2s\""], Own, |w, _| -millis(w.first().runs.cpu)),
+        simple("runs.wall", &["\"9s\"", "\"2s\""], Own, |w, _| -millis(w.first().runs.wall)),
+        simple("runs.calls", &["9", "2"], Own, |w, _| -i64::from(w.first().runs.calls)),
+        simple("runs.parallel", &["9", "2"], Own, |w, _| -i64::from(w.first().runs.parallel)),
+        simple("runs.output_kib", &["9", "2"], Own, |w, _| -i64::from(w.first().runs.output_kib)),
         simple("sampling.model", &["\"m1\"", "\"m2\""], Own, |w, _| {
             w.first().client.sampling_model.as_deref().map_or(UNSAID, number)
         }),
@@ -506,6 +518,9 @@ fn trials() -> Vec<KeyRuleCase> {
         }),
         profile("profiles.*.calls", &["\"trusting\"", "\"locked\""], |w, _| {
             w.profile().and_then(|profile| profile.calls).map_or(UNSAID, |mode| mode as i64)
+        }),
+        profile("profiles.*.mode", &["\"tools\"", "\"code\""], |w, _| {
+            w.profile().and_then(|profile| profile.mode).map_or(UNSAID, |mode| mode as i64)
         }),
         issuer("issuer.url", &["\"https://a9\"", "\"https://a2\""], |w, _| {
             w.first().issuer.as_ref().map_or(UNSAID, |issuer| -number(&issuer.url))
@@ -784,7 +799,7 @@ proptest! {
                     (_, TrialPlugin::Server) => found == before || both.candidate("s").is_none(),
                     (_, TrialPlugin::Guard) => found == before,
                 };
-                prop_assert!(holds, "{} for {of:?}: {found}, not {before}", trial.key);
+                prop_assert!(holds, "{} for {of:?}: {found}, not {before}\n{project}\n--\n{user}", trial.key);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Rows: which rule decides of which call.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::call_rule::ArgumentPointer;
 use crate::config::Config;
 
 fn config(text: &str) -> Config {
@@ -283,4 +284,16 @@ fn a_project_does_not_vouch_for_its_tools_before_its_user() {
     let rules = CallRules::new(&configs);
     let policy = rules.of("files__write", "files__write", Origin::Config.into(), unknown());
     assert_eq!(policy.decide(&facts(&json!({}))).decision, ASK);
+}
+
+#[test]
+fn what_a_user_allows_is_allowed_whatever_a_profile_says_else() {
+    let user = config("tools.\"*\".approve = \"allow\"\nprofiles.web.calls = \"locked\"").of_user();
+    let mut configs = [config(""), user].map(Config::into_read);
+    Config::inherit(&mut configs);
+    let rules = CallRules::new(&configs);
+    let policy = rules.of("files__write", "files__write", Origin::User.into(), unknown());
+    let arguments = json!({});
+    let facts = CallFacts { profile: Some("web"), ..facts(&arguments) };
+    assert_eq!(policy.decide(&facts).decision, ALLOW);
 }

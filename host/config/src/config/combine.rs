@@ -5,6 +5,7 @@
 //! call; and for what the project brings itself the user's word bounds it. [`KEY_RULES`] has the rule
 //! of each key.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tenon_types::text::fits;
@@ -199,6 +200,14 @@ pub const KEY_RULES: &[KeyRule] = &[
     ),
     row("history.enabled", UserOnly, ""),
     row("history.max_mib", UserOnly, ""),
+    row("store.url", UserOnly, ""),
+    row("store.authorities", UserOnly, ""),
+    row("runs.operations", UserOnly, ""),
+    row("runs.cpu", UserOnly, ""),
+    row("runs.wall", UserOnly, ""),
+    row("runs.calls", UserOnly, ""),
+    row("runs.parallel", UserOnly, ""),
+    row("runs.output_kib", UserOnly, ""),
     row("sampling.model", UserOnly, ""),
     row("sampling.ask", UserOnly, ""),
     row("messages.command", UserOnly, ""),
@@ -213,6 +222,7 @@ pub const KEY_RULES: &[KeyRule] = &[
     row("profiles.*.prefix", UserOnly, ""),
     row("profiles.*.calls_per_minute", UserOnly, ""),
     row("profiles.*.calls", UserOnly, ""),
+    row("profiles.*.mode", UserOnly, ""),
     row("issuer.url", UserOnly, ""),
     row("issuer.audience", UserOnly, ""),
     row("issuer.jwks", UserOnly, ""),
@@ -279,6 +289,8 @@ pub fn bound_by_user(project: &mut Config, user: &Config) {
     project.most = project.most.clone().at_most(&user.most);
     project.bounds = Some(Box::new(user.clone()));
     project.history = user.history;
+    project.store = user.store.clone();
+    project.runs = user.runs;
     project.client = user.client.clone();
     project.watch = user.watch;
     project.results = user.results;
@@ -324,15 +336,36 @@ pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinM
     raised(configs, owner, mode, said)
 }
 
-/// Whether what a server says of its tools' effects is believed. No project vouches for its own servers.
-pub fn believes_annotations(configs: &[Config], plugin: &str, owner: Owner) -> bool {
-    let is_apart = configs.iter().any(|config| is_bounded(config, configs));
-    let speaker = match is_apart {
-        true => of_user(configs),
-        false => speaking_for(configs, owner.origin),
-    };
-    let policy = speaker.and_then(|config| config.policy.plugins.get(plugin));
-    policy.and_then(|policy| policy.believe_annotations).unwrap_or_default()
+/// The servers whose word on the effects of their tools is believed. No project vouches for its own.
+#[derive(Debug, Clone, Default)]
+pub struct BelievedServers {
+    /// Among those of a project.
+    project: BTreeSet<String>,
+    /// Among all others.
+    user: BTreeSet<String>,
+}
+
+impl BelievedServers {
+    /// What these files say.
+    pub fn new(configs: &[Config]) -> Self {
+        let is_apart = configs.iter().any(|config| is_bounded(config, configs));
+        let named = |origin| {
+            let speaker = match is_apart {
+                true => of_user(configs),
+                false => speaking_for(configs, origin),
+            };
+            let policies = speaker.into_iter().flat_map(|config| &config.policy.plugins);
+            let believed = policies.filter(|(_, policy)| policy.believe_annotations == Some(true));
+            believed.map(|(id, _)| id.clone()).collect()
+        };
+        Self { project: named(Origin::Config), user: named(Origin::User) }
+    }
+
+    /// Whether a server is one of them.
+    pub fn has(&self, plugin: &str, owner: Owner) -> bool {
+        let ids = if owner.origin.is_of_project() { &self.project } else { &self.user };
+        ids.contains(plugin)
+    }
 }
 
 /// Whether the servers of an owner are confined.
@@ -509,7 +542,6 @@ mod tests {
     use crate::config::{Config, LimitsTable};
     use crate::discover::{Discovery, Sources, discover};
     use crate::limits::Limits;
-    use std::collections::BTreeSet;
     use std::path::Path;
 
     /// A project's file and its user's, settled.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 use tenon_types::name::NameStyle;
 
-use crate::call_policy::{CallDecision, CallMode, CallRule, CallRuleTable};
+use crate::call_rule::{CallDecision, CallMode, CallRule, CallRuleTable};
 use crate::toml_parse::some_time;
 
 /// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
@@ -166,6 +166,84 @@ pub struct CallHistorySettings {
 impl Default for CallHistorySettings {
     fn default() -> Self {
         Self { enabled: true, max_mib: 16 }
+    }
+}
+
+/// `[store]`: where is kept what outlives a process.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreSettings {
+    /// The address of a PostgreSQL database, which several hosts can share. Without one, it is kept in the user's folder for
+    /// state. Variables of the environment stand in it for what nobody else may read.
+    pub url: Option<String>,
+    /// A PEM file with the authorities that vouch for the database's server. Without one, public authorities do.
+    pub authorities: Option<String>,
+}
+
+/// An address may have a password in it.
+impl fmt::Debug for StoreSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, authorities } = self;
+        let mut shown = f.debug_struct("StoreSettings");
+        shown.field("url", &url.is_some()).field("authorities", authorities).finish()
+    }
+}
+
+/// `[runs]`, as it is written.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RunsTable {
+    pub(super) operations: Option<NonZeroU64>,
+    #[serde(deserialize_with = "some_time")]
+    pub(super) cpu: Option<Duration>,
+    #[serde(deserialize_with = "some_time")]
+    pub(super) wall: Option<Duration>,
+    pub(super) calls: Option<NonZeroU32>,
+    pub(super) parallel: Option<NonZeroU32>,
+    pub(super) output_kib: Option<NonZeroU32>,
+}
+
+/// `[runs]`: the bounds of runs of scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunSettings {
+    /// How many operations of the script a run may take.
+    pub operations: u64,
+    /// How long it may compute.
+    pub cpu: Duration,
+    /// How long it may take in all.
+    pub wall: Duration,
+    /// How many calls it may make.
+    pub calls: u32,
+    /// How many branches run at a time.
+    pub parallel: u32,
+    /// How much it may print and return, in KiB.
+    pub output_kib: u32,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self {
+            operations: 10_000_000,
+            cpu: Duration::from_secs(10),
+            wall: Duration::from_secs(300),
+            calls: 500,
+            parallel: 8,
+            output_kib: 256,
+        }
+    }
+}
+
+impl RunsTable {
+    /// What is said, and what holds where nothing is.
+    pub(super) fn over(&self, below: RunSettings) -> RunSettings {
+        RunSettings {
+            operations: self.operations.map_or(below.operations, NonZeroU64::get),
+            cpu: self.cpu.unwrap_or(below.cpu),
+            wall: self.wall.unwrap_or(below.wall),
+            calls: self.calls.map_or(below.calls, NonZeroU32::get),
+            parallel: self.parallel.map_or(below.parallel, NonZeroU32::get),
+            output_kib: self.output_kib.map_or(below.output_kib, NonZeroU32::get),
+        }
     }
 }
 
@@ -373,6 +451,21 @@ pub struct ProfileSettings {
     pub calls_per_minute: Option<NonZeroU32>,
     /// What becomes of calls of which no rule says anything, in place of `calls` under `[policy]`.
     pub calls: Option<CallMode>,
+    /// How the tools are offered. All are listed where it is not said.
+    pub mode: Option<ProfileMode>,
+}
+
+/// How MCP clients are offered the tools of a profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileMode {
+    /// All are listed.
+    #[default]
+    Tools,
+    /// Two tools are listed: one finds tools, the other calls one.
+    Search,
+    /// Two tools are listed: one finds tools, the other runs a script that calls them.
+    Code,
 }
 
 /// The name of a profile, which stands in URLs.

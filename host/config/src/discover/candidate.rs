@@ -232,6 +232,13 @@ impl Source {
     }
 }
 
+impl Fingerprint {
+    /// What names the code that was loaded: the content of its file, and where it has none, all that is said of it.
+    pub fn code(&self) -> Digest {
+        self.content.unwrap_or(self.definition)
+    }
+}
+
 impl Candidate {
     /// The plugin's id.
     pub fn id(&self) -> &str {

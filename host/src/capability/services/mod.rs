@@ -4,6 +4,7 @@
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
 mod access_tokens;
+mod in_store;
 mod state;
 mod tls;
 
@@ -20,12 +21,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
+pub use crate::call::approver::{ApprovalScope, CallApproval, CallApprover, CallToApprove};
 pub use crate::call::client::{
     CallClient, CallerClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress,
     Requester,
 };
 pub use access_tokens::{AccessTokens, TokenRefusal};
+pub(crate) use in_store::InStore;
 pub(crate) use state::StateBackend;
+pub use tenon_call_approvals::{
+    Approval as PendingCall, ApprovalState, AskedCall, CallApprovalError, StandingApproval,
+};
 pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
@@ -175,6 +181,7 @@ impl Messaging for NoServices {}
 impl MemorySearch for NoServices {}
 impl ClientFeatures for NoServices {}
 impl Approver for NoServices {}
+impl CallApprover for NoServices {}
 impl Pins for NoServices {}
 impl AccessTokens for NoServices {}
 
@@ -186,6 +193,7 @@ pub(crate) struct Services {
     pub(crate) memory: Arc<dyn MemorySearch>,
     pub(crate) features: Arc<dyn ClientFeatures>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) call_approver: Arc<dyn CallApprover>,
     pub(crate) pins: Arc<dyn Pins>,
     /// If `None`, secrets come from the environment and from files.
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
@@ -203,6 +211,7 @@ impl Default for Services {
             memory: Arc::new(NoServices),
             features: Arc::new(NoServices),
             approver: Arc::new(NoServices),
+            call_approver: Arc::new(NoServices),
             pins: Arc::new(NoServices),
             secrets: None,
             access_tokens: Arc::new(NoServices),

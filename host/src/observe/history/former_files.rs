@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use tenon_store::{
@@ -137,7 +137,7 @@ fn each_line(
 }
 
 /// Waits for this process's turn, which lasts as long as what is returned. One that keeps it is not waited for for ever.
-fn turn(path: &PathBuf) -> io::Result<File> {
+fn turn(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).append(true).read(true);
     #[cfg(unix)]

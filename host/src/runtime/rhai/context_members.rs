@@ -12,7 +12,7 @@ use tenon_types::name::nearest;
 use super::error::ScriptProblem;
 
 /// What the engine calls with a closure to give it what it captures.
-const CAPTURE: &str = "curry";
+pub(super) const CAPTURE: &str = "curry";
 
 /// Looks at what a handler reads of its context, which is the last of its parameters, in a script that mentions these
 /// members.

@@ -267,10 +267,22 @@ pub(super) fn compile(
     script: &str,
     limits: &Limits,
 ) -> Result<AST, ParseError> {
+    compile_knowing(engine, script, limits, [state::NAME].into_iter())
+}
+
+/// The same for a script that sees these variables of the host's.
+pub(super) fn compile_knowing<'a>(
+    engine: &rhai::Engine,
+    script: &str,
+    limits: &Limits,
+    variables: impl Iterator<Item = &'a str>,
+) -> Result<AST, ParseError> {
     COMPILED_UNTIL.set(Instant::now().checked_add(limits.cpu));
     let compiled = constants_of(script, limits).and_then(|constants| {
         let mut known = Scope::new();
-        known.push_constant(state::NAME, ());
+        for variable in variables {
+            known.push_constant(variable, ());
+        }
         for name in constants {
             known.push_constant(name, ());
         }
@@ -397,7 +409,7 @@ fn no_sleep() -> Result<(), Box<EvalAltResult>> {
 }
 
 /// Functions of the engine's own that would make a text of any length before anything looks at it.
-fn add_bounded(engine: &mut rhai::Engine) {
+pub(super) fn add_bounded(engine: &mut rhai::Engine) {
     engine.register_fn("replace", replace);
     engine.register_fn("replace", |text: &mut ImmutableString, find: &str, by: char| {
         replace(text, find, by.encode_utf8(&mut [0; 4]))
@@ -630,7 +642,7 @@ fn hook_registration(point: &str, options: &Map) -> Result<HookRegistration, Str
     Ok(HookRegistration { mode, priority, ..HookRegistration::new(point) })
 }
 
-fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Result<FnPtr, String> {
+pub(super) fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Result<FnPtr, String> {
     let captured: Result<Vec<Dynamic>, String> =
         function.iter_curry().map(|value| detach(value, depth, held)).collect();
     let mut function = function.clone();

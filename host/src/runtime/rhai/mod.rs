@@ -29,6 +29,7 @@ mod hints;
 mod json;
 mod news;
 mod outside;
+mod run;
 mod running;
 mod slice;
 mod state;
@@ -59,6 +60,10 @@ use tokio::runtime::Handle;
 use tracing::Span;
 
 pub use error::ScriptLoadError;
+pub use run::{MAX_RUN_SCRIPT_BYTES, RunLimits};
+pub(crate) use run::{
+    RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ToolFunctions,
+};
 pub(crate) use threads::Threads;
 
 use super::Plugin;

@@ -307,3 +307,26 @@ where
     });
     answer.map_err(|error| error.to_string().into())
 }
+
+/// Waits for something on this thread. The time is not the script's, and its place among those that run is free meanwhile.
+pub(super) fn waiting<T>(runtime: &Handle, wait: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let place = threads::place();
+    let result = wait();
+    // The script goes on when there is a place for it again.
+    let place = place.and_then(|places| runtime.block_on(places.acquire_owned()).ok());
+    threads::take_place(place);
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running {
+            let waited = began.elapsed();
+            running.waited += waited;
+            running.until += waited;
+        }
+    });
+    result
+}
+
+/// Waits for a future on this thread.
+pub(super) fn block_on<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
+    waiting(runtime, || runtime.block_on(future))
+}

@@ -12,7 +12,7 @@ use crate::call::Failure;
 
 /// The stack of a thread, in bytes: enough for the deepest value (see [`super::engine`]) in a build
 /// without optimization.
-const STACK_BYTES: usize = 256 << 20;
+pub(super) const STACK_BYTES: usize = 256 << 20;
 
 /// How many scripts run at a time; more wait.
 const MAX_THREADS: usize = 64;

@@ -113,7 +113,11 @@ impl TokenIssuer {
         }
         Ok(Access {
             principal: self.principal(subject),
-            grant: TokenGrant { profile: self.profile(&claims)?, tools: None },
+            grant: TokenGrant {
+                principal: Some(format!("subject:{subject}")),
+                profile: self.profile(&claims)?,
+                tools: None,
+            },
         })
     }
 

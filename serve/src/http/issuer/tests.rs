@@ -268,7 +268,14 @@ async fn a_client_is_its_subject_and_has_the_profile_of_its_token() {
         issuer.check(&key.sign(&json!({ "alg": "EdDSA", "kid": "k" }), &claims(more))).await
     };
     let ada = check(json!({ "scope": "call tools", "tenon": "a" })).await.unwrap();
-    assert_eq!(ada.grant, TokenGrant { profile: Some("a".into()), tools: None });
+    assert_eq!(
+        ada.grant,
+        TokenGrant {
+            principal: Some("subject:ada".into()),
+            profile: Some("a".into()),
+            tools: None
+        }
+    );
     let again = check(json!({ "scp": ["tools", "call"], "tenon": "b", "jti": "2" })).await.unwrap();
     assert_eq!(again.principal, ada.principal);
     assert_eq!(again.grant.profile.as_deref(), Some("b"));

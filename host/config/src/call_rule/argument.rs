@@ -90,11 +90,8 @@ impl TryFrom<ArgumentTable> for ArgumentTest {
 
     fn try_from(table: ArgumentTable) -> Result<Self, Self::Error> {
         let ArgumentTable { equals, glob, regex, min, max } = table;
-        let is_empty = equals.is_none()
-            && glob.is_none()
-            && regex.is_none()
-            && min.is_none()
-            && max.is_none();
+        let is_empty =
+            equals.is_none() && glob.is_none() && regex.is_none() && min.is_none() && max.is_none();
         match is_empty {
             true => Err("a test of an argument needs `equals`, `glob`, `regex`, `min` or `max`"),
             false => Ok(Self { equals, glob, regex, min, max }),
@@ -141,10 +138,13 @@ fn of_number(value: &Value, holds: impl FnOnce(f64) -> bool) -> Fit {
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         // Integers are compared as they are: as floating-point numbers, great ones that differ are equal.
-        (Value::Number(one), Value::Number(other)) if !one.is_f64() && !other.is_f64() => one == other,
+        (Value::Number(one), Value::Number(other)) if !one.is_f64() && !other.is_f64() => {
+            one == other
+        }
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             let has = |(key, one)| other.get(key).is_some_and(|other| is_equal(one, other));

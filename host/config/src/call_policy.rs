@@ -1,111 +1,22 @@
 //! Which calls of tools may be made by the operator's rules: at once, after somebody has approved the call, or not at
 //! all.
 //!
-//! A [`CallRule`] stands under `[tools]` and speaks of the tools whose names fit its pattern. It may have conditions: on
-//! arguments, on what the tool says of itself, on who calls. Where no rule speaks of a call, the [`CallMode`] does. Asking
-//! somebody, and keeping what was answered, is left to others.
+//! Rules of several configurations come together here for each tool. Where none speaks of a call, the [`CallMode`] does.
+//! Asking somebody, and keeping what was answered, is left to others.
 
-mod argument;
-mod rule;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use tenon_types::ToolAnnotations;
 use tenon_types::text::fits;
 
-pub use argument::{ArgumentPointer, ArgumentTest};
-pub(crate) use rule::CallRuleTable;
-pub use rule::{AnnotationHint, CallRule};
-
+use crate::call_rule::{AnnotationHint, CallRule};
+pub use crate::call_rule::{CallDecision, CallFacts, CallMode, Fit};
 use crate::config::combine::{Owner, is_bounded};
 use crate::config::{Config, Origin, SideEffects};
-
-/// What becomes of a call, from the loosest to the strictest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CallDecision {
-    /// It is made.
-    Allow,
-    /// It is made if somebody approves it.
-    Ask,
-    /// It is not made.
-    Deny,
-}
-
-impl CallDecision {
-    /// The decision as configurations spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-/// What becomes of calls of which no rule says anything.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CallMode {
-    /// All are made.
-    #[default]
-    Trusting,
-    /// Calls are made of tools that are known to destroy nothing. All others have to be approved.
-    Careful,
-    /// None is made.
-    Locked,
-}
-
-impl CallMode {
-    /// The mode as configurations spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Trusting => "trusting",
-            Self::Careful => "careful",
-            Self::Locked => "locked",
-        }
-    }
-
-    /// What becomes of the calls of a tool.
-    fn decide(self, known: KnownEffects) -> CallDecision {
-        match self {
-            Self::Trusting => CallDecision::Allow,
-            Self::Careful if known.destructive() == Fit::No => CallDecision::Allow,
-            Self::Careful => CallDecision::Ask,
-            Self::Locked => CallDecision::Deny,
-        }
-    }
-}
-
-/// Whether something is as a condition demands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
-    /// It is not.
-    No,
-    /// Nobody can tell. What forbids or asks holds then, and what allows does not.
-    Unclear,
-    /// It is.
-    Yes,
-}
-
-impl Fit {
-    fn of(is_so: bool) -> Self {
-        if is_so { Self::Yes } else { Self::No }
-    }
-
-    /// Whether a rule that decides so speaks of what fits so.
-    fn lets_speak(self, decision: CallDecision) -> bool {
-        match decision {
-            CallDecision::Allow => self == Self::Yes,
-            CallDecision::Ask | CallDecision::Deny => self != Self::No,
-        }
-    }
-}
 
 /// What is known of the effects of a tool's calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,17 +56,6 @@ impl KnownEffects {
             _ => self.hints.destructive.map_or(Fit::Unclear, Fit::of),
         }
     }
-}
-
-/// What a decision is made of besides the tool.
-#[derive(Debug, Clone, Copy)]
-pub struct CallFacts<'a> {
-    /// The arguments of the call.
-    pub arguments: &'a Value,
-    /// Whose call it is, if known.
-    pub principal: Option<&'a str>,
-    /// The profile that the client uses, if it uses one.
-    pub profile: Option<&'a str>,
 }
 
 /// What was decided of a call, and by what.
@@ -261,9 +161,13 @@ impl CallRules {
         let mut rules = Self::default();
         let is_apart = configs.iter().any(|config| is_bounded(config, configs));
         for config in configs {
-            let is_users = !is_apart || config.origin == Origin::User;
-            let place = if is_users { &mut rules.user } else { &mut rules.project };
-            place.push(FileRules::new(config));
+            match !is_apart || config.origin == Origin::User {
+                true => rules.user.push(FileRules::new(config)),
+                // Profiles are the user's, whose own file says which modes they have.
+                false => {
+                    rules.project.push(FileRules { profiles: [].into(), ..FileRules::new(config) });
+                }
+            }
         }
         rules
     }
@@ -290,14 +194,14 @@ impl CallRules {
 }
 
 /// What decides of the calls of one tool.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallPolicy {
     /// Each decides by itself; the strictest decision holds.
     layers: Arc<[PolicyLayer]>,
 }
 
 /// What somebody says of the calls of one tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct PolicyLayer {
     /// In the order in which they are asked.
     rules: Vec<ToolRuleOfFile>,
@@ -307,7 +211,7 @@ struct PolicyLayer {
 }
 
 /// A rule that speaks of a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct ToolRuleOfFile {
     rule: Arc<CallRule>,
     file: Arc<Path>,
@@ -333,7 +237,7 @@ impl PolicyLayer {
             meant.map(|rule| ToolRuleOfFile {
                 rule: rule.clone(),
                 file: file.file.clone(),
-                hints: rule.hints_fit(known),
+                hints: rule.hints_fit(|hint| known.hint(hint)),
             })
         });
         Self {
@@ -377,7 +281,10 @@ impl PolicyLayer {
             return Some(CallVerdict { decision: rule.rule.decision, by });
         }
         let mode = self.mode(facts)?;
-        Some(CallVerdict { decision: mode.decide(self.known), by: DecidedBy::Mode(mode) })
+        Some(CallVerdict {
+            decision: mode.decide(self.known.destructive()),
+            by: DecidedBy::Mode(mode),
+        })
     }
 }
 
@@ -401,8 +308,13 @@ impl CallPolicy {
         })
     }
 
+    /// Decides of a call, and says of each rule why it speaks of it or not.
+    pub fn explain(&self, facts: &CallFacts<'_>) -> CallExplanation {
+        CallExplanation { verdict: self.decide(facts), trials: self.trials(facts) }
+    }
+
     /// Tries each rule that speaks of the tool, in the order in which they are asked.
-    pub fn trials(&self, facts: &CallFacts<'_>) -> Vec<RuleTrial> {
+    fn trials(&self, facts: &CallFacts<'_>) -> Vec<RuleTrial> {
         let rules = self.layers.iter().flat_map(|layer| &layer.rules);
         let trials = rules.map(|asked| RuleTrial {
             source: asked.source(),
@@ -411,6 +323,16 @@ impl CallPolicy {
         });
         trials.collect()
     }
+}
+
+/// What was decided of a call, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallExplanation {
+    /// The decision, and what made it.
+    pub verdict: CallVerdict,
+    /// Each rule that speaks of the tool, in the order in which they are asked.
+    pub trials: Vec<RuleTrial>,
 }
 
 /// A rule that was tried on a call.

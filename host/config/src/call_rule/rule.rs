@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tenon_types::text::fits;
 
 use super::argument::{ArgumentPointer, ArgumentTest};
-use super::{CallDecision, CallFacts, Fit, KnownEffects};
+use super::{CallDecision, CallFacts, Fit};
 
 /// What a tool may say of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -68,7 +68,9 @@ pub(crate) struct CallRuleTable {
 }
 
 /// Reads a list of alternatives. An empty one would read as one that nothing is in, and mean the contrary.
-fn some<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+fn some<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     let list = Vec::deserialize(deserializer)?;
     match list.is_empty() {
         true => Err(D::Error::custom("the list is empty; leave it out, or name one")),
@@ -111,13 +113,13 @@ impl CallRule {
     }
 
     /// How what is known of a tool fits.
-    pub(super) fn hints_fit(&self, known: KnownEffects) -> Fit {
-        let fits = self.annotations.iter().map(|hint| known.hint(*hint));
+    pub(crate) fn hints_fit(&self, known: impl Fn(AnnotationHint) -> Fit) -> Fit {
+        let fits = self.annotations.iter().map(|hint| known(*hint));
         fits.max().unwrap_or(Fit::Yes)
     }
 
     /// How a call fits, of whose tool is known how it does.
-    pub(super) fn fit(&self, hints: Fit, facts: &CallFacts<'_>) -> Fit {
+    pub(crate) fn fit(&self, hints: Fit, facts: &CallFacts<'_>) -> Fit {
         if hints == Fit::No
             || !is_one_of(&self.profiles, facts.profile)
             || !is_one_of(&self.principals, facts.principal)
@@ -135,7 +137,7 @@ impl CallRule {
     }
 
     /// The same, condition by condition.
-    pub(super) fn conditions(&self, hints: Fit, facts: &CallFacts<'_>) -> Vec<(String, Fit)> {
+    pub(crate) fn conditions(&self, hints: Fit, facts: &CallFacts<'_>) -> Vec<(String, Fit)> {
         let mut conditions = Vec::new();
         if !self.annotations.is_empty() {
             let words: Vec<&str> = self.annotations.iter().map(|hint| hint.as_str()).collect();

@@ -1,0 +1,195 @@
+//! Approvals of single calls, as the user of the command sees and decides them.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tenon_call_approvals::{CallApprovals, StandingApproval};
+use tenon_host::services::{
+    ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
+};
+use tenon_host::types::text::{one_line, visible_json};
+use tokio::sync::Mutex;
+
+use crate::Common;
+use crate::approval::{answer, say};
+use crate::error::Error;
+use crate::store::StorePlace;
+
+/// The approvals of calls that the user's store has.
+pub(crate) fn approvals(common: &Common) -> Result<CallApprovals, Error> {
+    Ok(CallApprovals::new(StorePlace::find(common)?.open()?))
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Asks on the terminal whether a call may be made, one question at a time.
+pub(crate) struct TerminalCallApprover(Arc<Mutex<()>>);
+
+impl TerminalCallApprover {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+}
+
+#[async_trait]
+impl CallApprover for TerminalCallApprover {
+    async fn decide(&self, call: &CallToApprove) -> CallApproval {
+        let terminal = self.0.clone().lock_owned().await;
+        let (shown, has_session) = (of_call(call), call.session.is_some());
+        let asked = tokio::task::spawn_blocking(move || {
+            let _terminal = terminal;
+            say(&shown);
+            ask(has_session)
+        });
+        asked.await.ok().flatten().unwrap_or(CallApproval::Undecided)
+    }
+}
+
+/// Asks what was shown; nothing where the input has ended.
+pub(crate) fn ask(has_session: bool) -> Option<CallApproval> {
+    let session = if has_session { "for this [s]ession, " } else { "" };
+    let question = format!("may it be called? [o]nce, {session}[a]lways exactly so, [n]o: ");
+    let approved = |scope| CallApproval::Approved { scope, holds: None };
+    Some(match answer(&question)?.as_str() {
+        "o" | "once" | "y" | "yes" => approved(ApprovalScope::Once),
+        "s" | "session" if has_session => approved(ApprovalScope::Session { fixed: None }),
+        "a" | "always" => approved(ApprovalScope::Standing { fixed: None }),
+        _ => CallApproval::Denied { reason: None },
+    })
+}
+
+/// Somebody who may be known by several names.
+struct Who<'a> {
+    principal: Option<&'a str>,
+    agent: Option<&'a str>,
+    session: Option<&'a str>,
+}
+
+fn of_call(call: &CallToApprove) -> String {
+    let CallToApprove {
+        tool, plugin, arguments, by, principal, agent, session, interrupted, ..
+    } = call;
+    let who = Who {
+        principal: principal.as_deref(),
+        agent: agent.as_deref(),
+        session: session.as_deref(),
+    };
+    let before = interrupted.is_some().then_some(INTERRUPTED);
+    shown(&format!("tool {tool} of plugin \"{plugin}\""), &who, by, before, arguments)
+}
+
+const INTERRUPTED: &str = "it was begun before, and how it ended is not known";
+
+/// A call that waits, as people see it.
+pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
+    let PendingCall { id, tool, plugin, principal, call: asked, state, .. } = call;
+    let who = Who {
+        principal: principal.as_deref(),
+        agent: asked.agent.as_deref(),
+        session: asked.session.as_deref(),
+    };
+    let ago = now.saturating_sub(call.asked) / 1_000;
+    let ago = humantime::format_duration(Duration::from_secs(ago));
+    let head = format!("{id}  tool {tool} of plugin \"{plugin}\", {ago} ago");
+    let status = match state {
+        ApprovalState::Approved { .. } => Some("it is approved, and not called again yet"),
+        ApprovalState::Denied { .. } => Some("it was denied"),
+        ApprovalState::Running { .. } => Some("it is approved, and runs"),
+        ApprovalState::Unknown { .. } => Some(INTERRUPTED),
+        _ => None,
+    };
+    shown(&head, &who, &asked.reason, status, &asked.arguments)
+}
+
+/// Arguments stand as JSON with one member on a line, and with escapes for what a reader does not see.
+fn shown(head: &str, who: &Who<'_>, by: &str, status: Option<&str>, arguments: &Value) -> String {
+    let mut text = format!("{}\n", one_line(head));
+    let known = [("principal", who.principal), ("agent", who.agent), ("session", who.session)];
+    for (word, name) in known {
+        if let Some(name) = name {
+            let _ = writeln!(text, "  {word}: {}", one_line(name));
+        }
+    }
+    let _ = writeln!(text, "  has to be approved by {}", one_line(by));
+    if let Some(status) = status {
+        let _ = writeln!(text, "  {status}");
+    }
+    match arguments {
+        Value::Null => text.push_str("  its arguments are too long to be shown\n"),
+        arguments => {
+            let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            let _ = writeln!(text, "  with {}", visible_json(&json).replace('\n', "\n  "));
+        }
+    }
+    text
+}
+
+/// A standing approval, as people see it.
+pub(crate) fn of_standing(standing: &StandingApproval) -> String {
+    let StandingApproval { id, tool, plugin, principal, session, run, fixed, expires, .. } =
+        standing;
+    let calls = match fixed {
+        None => "with exactly the same arguments".to_string(),
+        Some(names) if names.is_empty() => "with any arguments".to_string(),
+        Some(names) => format!("with the same {}", names.join(", ")),
+    };
+    let mut text = format!("{id}  calls of tool {tool} of plugin \"{plugin}\" {calls}");
+    for (word, name) in [("by", principal), ("in session", session), ("in run", run)] {
+        if let Some(name) = name {
+            let _ = write!(text, ", {word} {name}");
+        }
+    }
+    if let Some(expires) = expires {
+        let end = UNIX_EPOCH + Duration::from_millis(*expires);
+        let _ = write!(text, ", until {}", humantime::format_rfc3339_seconds(end));
+    }
+    one_line(&text).into_owned()
+}
+
+/// A call that waits, as programs read it.
+pub(crate) fn json_of(call: &PendingCall) -> Value {
+    let (state, reason) = match &call.state {
+        ApprovalState::Approved { .. } => ("approved", None),
+        ApprovalState::Denied { reason, .. } => ("denied", reason.as_ref()),
+        ApprovalState::Running { .. } => ("running", None),
+        ApprovalState::Unknown { .. } => ("unknown", None),
+        _ => ("pending", None),
+    };
+    json!({
+        "id": call.id,
+        "state": state,
+        "reason": reason,
+        "tool": call.tool,
+        "plugin": call.plugin,
+        "principal": call.principal,
+        "agent": call.call.agent,
+        "session": call.call.session,
+        "run": call.call.run,
+        "arguments": call.call.arguments,
+        "by": call.call.reason,
+        "digest": call.digest,
+        "askedAt": call.asked,
+        "expiresAt": call.expires,
+    })
+}
+
+/// A standing approval, as programs read it.
+pub(crate) fn json_of_standing(standing: &StandingApproval) -> Value {
+    json!({
+        "id": standing.id,
+        "state": "standing",
+        "tool": standing.tool,
+        "plugin": standing.plugin,
+        "principal": standing.principal,
+        "session": standing.session,
+        "run": standing.run,
+        "fixed": standing.fixed,
+        "expiresAt": standing.expires,
+    })
+}

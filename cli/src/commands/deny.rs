@@ -1,0 +1,32 @@
+//! `tenon deny`
+
+use serde_json::json;
+use std::process::ExitCode;
+
+use crate::error::Error;
+use crate::{Common, call_approval, output};
+
+/// Deny a call that waits for approval, or take a standing approval back
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  tenon deny A-3K7QZ0M2X9TB
+  tenon deny A-3K7QZ0M2X9TB --reason 'use the staging server'
+
+`tenon pending --all` lists the ids. A denial holds for a day; `tenon approve` overrules it.")]
+pub(crate) struct Args {
+    /// The call, as `tenon pending` lists it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What the caller is told
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub(crate) fn run(common: &Common, Args { id, reason }: Args) -> Result<ExitCode, Error> {
+    call_approval::approvals(common)?.deny(&id, reason, call_approval::now())?;
+    match common.json {
+        true => output::json(&json!({ "id": id, "approved": false }))?,
+        false => output::line(format!("{id} is not approved"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,94 @@
+//! Why a call is not made that was found and checked: the operator's rules, or nobody who approved it.
+
+use std::fmt;
+
+/// Why a call is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallRefusal {
+    /// A rule forbids it.
+    #[error("may not be called like this, by {by}")]
+    Forbidden {
+        /// The rule, or the mode where no rule speaks of it.
+        by: String,
+    },
+    /// Somebody has to approve it, and may do so later.
+    #[error(
+        "has to be approved, by {by}: it would be called with {arguments}{}; `tenon approve {id}` approves it, and then it \
+         can be called again", Interrupted(*.was_interrupted)
+    )]
+    Pending {
+        /// The approval that it waits for.
+        id: String,
+        /// The rule, or the mode where no rule speaks of it.
+        by: String,
+        /// The arguments as JSON, with secrets masked and cut where they are long.
+        arguments: String,
+        /// Whether the same call was begun before, and it is not known how it ended.
+        was_interrupted: bool,
+    },
+    /// Somebody would have to approve it, and nobody can be asked.
+    #[error("has to be approved, by {by}, and {problem}")]
+    Unasked {
+        /// The rule, or the mode where no rule speaks of it.
+        by: String,
+        /// Why nobody can be asked.
+        problem: String,
+    },
+    /// Somebody was asked, and does not want it.
+    #[error("was denied{}", Reason(.reason))]
+    Denied {
+        /// What they said.
+        reason: Option<String>,
+    },
+    /// It was approved once, and runs.
+    #[error("runs already with these arguments, for which {id} was approved once")]
+    Running {
+        /// The approval.
+        id: String,
+    },
+}
+
+impl CallRefusal {
+    /// Returns a stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "forbidden",
+            Self::Pending { .. } | Self::Unasked { .. } => "approval-required",
+            Self::Denied { .. } => "approval-denied",
+            Self::Running { .. } => "approval-in-use",
+        }
+    }
+
+    /// Returns the approval that the call waits for, if it waits for one.
+    pub fn pending(&self) -> Option<&str> {
+        match self {
+            Self::Pending { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+}
+
+struct Interrupted(bool);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            true => {
+                f.write_str(" (the same call was begun before, and it is not known how it ended)")
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+struct Reason<'a>(&'a Option<String>);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(reason) => write!(f, ": {reason}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,586 @@
+//! Runs of scripts: they call what a catalog offers, through the pipeline of all calls, and keep a journal.
+//!
+//! A call that waits for approval pauses its run. Whoever resumes it, also on another host with the same store, runs the
+//! script again: calls of the journal are answered from there, and the run goes on where it paused.
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tenon_config::diagnostic::chain;
+use tenon_runs::{
+    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run, RunError,
+    RunHold, RunState, Runs,
+};
+use tenon_types::{Content, McpOperation, ToolResult, mcp_json};
+use tokio::task::JoinHandle;
+
+use super::Platform;
+use crate::call::{Call, CallError, CallRefusal, Caller};
+use crate::capability::services::InStore;
+use crate::register::{CatalogFilter, ToolCatalog};
+use crate::runtime::{
+    RunAnswer, RunCall, RunEnd, RunHost, RunLimits, RunLookUp, RunScript, RunStop, Threads,
+};
+
+/// What runs use besides the plugins.
+pub(super) struct RunServices {
+    runs: InStore<Runs>,
+    threads: Arc<Threads>,
+    limits: RunLimits,
+    /// What is written after a run was answered.
+    writing: tokio::sync::Mutex<tokio::task::JoinSet<()>>,
+}
+
+impl RunServices {
+    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Self {
+        Self { runs, threads: Threads::new(), limits, writing: Default::default() }
+    }
+
+    /// Waits until everything is written.
+    pub(super) async fn flush(&self) {
+        let mut writing = self.writing.lock().await;
+        while writing.join_next().await.is_some() {}
+    }
+
+    /// Has something written in the background.
+    async fn write(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut writing = self.writing.lock().await;
+        while writing.try_join_next().is_some() {}
+        writing.spawn(work);
+    }
+}
+
+/// The most calls that a report names.
+const MAX_CALLED: usize = 50;
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// The run.
+    pub id: String,
+    /// How it ended, or that it is paused.
+    pub outcome: RunOutcome,
+    /// What it printed.
+    pub printed: String,
+    /// What it called in this attempt, in the order in which the answers came; the first fifty.
+    pub called: Vec<String>,
+    /// What it used, in this attempt.
+    pub usage: RunUsage,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum RunOutcome {
+    /// With a value.
+    Done(Value),
+    /// With an error.
+    Failed {
+        /// A code for programs: `invalid-script`, `failed` for what the script throws, `trapped`, `limit`,
+        /// `invalid-result`, `diverged` or `state`.
+        code: String,
+        /// What is wrong, with its place in the script where it has one.
+        message: String,
+    },
+    /// It waits for the approval of a call, and can be resumed.
+    Paused {
+        /// The approval.
+        approval: String,
+        /// The tool that would be called.
+        tool: String,
+        /// Which call it is, and how it is approved.
+        message: String,
+    },
+}
+
+/// What a run used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RunUsage {
+    /// How many calls it made; those that were answered from the journal count as well.
+    pub calls: u64,
+    /// How many operations of the script it took.
+    pub operations: u64,
+    /// How long it took, in microseconds.
+    pub wall_micros: u64,
+}
+
+/// What a run is of: a script that begins, or one that goes on.
+enum Begin {
+    New(NewRun),
+    Resumed(RunHold, Journal),
+}
+
+impl Platform {
+    /// Makes a catalog of the tools that somebody is offered, as the plugins are now.
+    pub fn catalog(&self, filter: CatalogFilter) -> ToolCatalog {
+        ToolCatalog::new(&self.registry(), filter)
+    }
+
+    /// Runs scripts that call tools of a catalog as functions, on behalf of a caller.
+    ///
+    /// ```no_run
+    /// use serde_json::json;
+    /// use std::sync::Arc;
+    /// use tenon_host::Caller;
+    /// use tenon_host::runs::{CatalogFilter, RunOutcome};
+    ///
+    /// # async fn example(platform: tenon_host::Platform) -> Result<(), tenon_host::runs::RunError> {
+    /// let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    /// let script = "parallel(data.paths.map(|path| || files.read(#{ path: path })))";
+    /// let runner = platform.runner(&catalog, Caller::default());
+    /// match runner.run(script.into(), json!({ "paths": ["/a", "/b"] })).await?.outcome {
+    ///     RunOutcome::Done(value) => println!("{value}"),
+    ///     other => println!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn runner(&self, catalog: &Arc<ToolCatalog>, caller: Caller) -> Runner {
+        let admits = Arc::new(|_: &str| Ok(()));
+        Runner { platform: self.clone(), catalog: catalog.clone(), caller, admits }
+    }
+
+    /// Returns a run and its journal, if it is kept.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn run(&self, id: &str) -> Result<Option<(Run, Vec<JournalEntry>)>, RunError> {
+        let id = id.to_string();
+        let read = move |runs: &Arc<Runs>, now| match runs.get(&id, now)? {
+            Some(run) => Ok(Some((run, runs.journal(&id)?))),
+            None => Ok(None),
+        };
+        self.inner.runs.runs.run(read).await
+    }
+
+    /// Returns all runs that are kept, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn runs(&self) -> Result<Vec<Run>, RunError> {
+        self.inner.runs.runs.run(|runs, now| runs.list(now)).await
+    }
+}
+
+/// Runs scripts on behalf of a caller.
+#[derive(Clone)]
+pub struct Runner {
+    platform: Platform,
+    catalog: Arc<ToolCatalog>,
+    caller: Caller,
+    admits: Arc<Admits>,
+}
+
+/// Says whether a tool may be called now, and else why not.
+type Admits = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
+impl Runner {
+    /// Asks before each call whether the tool of this name may be called now. The script gets to see why not.
+    #[must_use]
+    pub fn admitting(
+        self,
+        admits: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { admits: Arc::new(admits), ..self }
+    }
+
+    /// Runs a script, which gets `data`.
+    ///
+    /// # Errors
+    ///
+    /// If the host fails. What is wrong with the script is an outcome.
+    pub async fn run(&self, script: String, data: Value) -> Result<RunReport, RunError> {
+        let of = |text: &Option<Arc<str>>| text.as_deref().map(str::to_string);
+        let mut new = NewRun::new(script, data);
+        new.principal = of(&self.caller.principal);
+        new.profile = of(&self.caller.profile);
+        new.agent.clone_from(&self.caller.agent_id);
+        new.session.clone_from(&self.caller.session_id);
+        self.go_on(Runs::new_id()?, Begin::New(new)).await
+    }
+
+    /// Resumes a run that is paused. It has to be of the same principal and the same profile.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run of theirs, it is not paused, or the store fails.
+    pub async fn resume(&self, id: &str) -> Result<RunReport, RunError> {
+        let Caller { principal, profile, .. } = self.caller.clone();
+        let resumed = id.to_string();
+        let resume = move |runs: &Arc<Runs>, now| {
+            runs.resume(&resumed, principal.as_deref(), profile.as_deref(), now)
+        };
+        let (hold, journal) = self.platform.inner.runs.runs.run(resume).await?;
+        self.go_on(id.to_string(), Begin::Resumed(hold, journal)).await
+    }
+
+    async fn go_on(&self, id: String, begin: Begin) -> Result<RunReport, RunError> {
+        let began = Instant::now();
+        let services = &self.platform.inner.runs;
+        let limits = services.limits.clone();
+        let (script, data, at) = match &begin {
+            Begin::New(new) => (new.script.clone(), new.data.clone(), SystemTime::now()),
+            Begin::Resumed(hold, _) => {
+                let run = hold.run();
+                let at = SystemTime::UNIX_EPOCH + Duration::from_millis(run.began);
+                (run.of.script.clone(), run.of.data.clone(), at)
+            }
+        };
+        let host = Arc::new(RunInProgress::new(self, &id, begin));
+        let functions = self.catalog.functions().clone();
+        let run =
+            RunScript::run((script, data, at), functions, &limits, host.clone(), &services.threads);
+        let ran = tokio::time::timeout(limits.wall, run).await;
+        let usage = |calls, operations| RunUsage {
+            calls,
+            operations,
+            wall_micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        };
+        let failed =
+            |code: &str, message: String| RunOutcome::Failed { code: code.into(), message };
+        let (outcome, printed, usage) = match ran {
+            Err(_) => {
+                let message = format!("it took longer than {:?}", limits.wall);
+                (failed("limit", message), String::new(), usage(host.calls(), 0))
+            }
+            Ok(Err(failure)) => (failed("host", failure.to_string()), String::new(), usage(0, 0)),
+            Ok(Ok(result)) => {
+                let outcome = match result.end {
+                    RunEnd::Value(value) => RunOutcome::Done(value),
+                    RunEnd::Failed { code, message } => failed(code, message),
+                    RunEnd::Stopped => host.stopped(),
+                };
+                (outcome, result.printed, usage(result.calls, result.operations))
+            }
+        };
+        let called = host.called();
+        let outcome = host.keep(outcome, &printed).await;
+        Ok(RunReport { id, outcome, printed, called, usage })
+    }
+}
+
+/// A run that goes on: what it asks for is called, noted and, where an earlier attempt has done it, answered from there.
+struct RunInProgress {
+    platform: Platform,
+    catalog: Arc<ToolCatalog>,
+    admits: Arc<Admits>,
+    id: String,
+    caller: Caller,
+    replayed: Journal,
+    noted: Mutex<Vec<JournalEntry>>,
+    stopped: Mutex<Option<Stopped>>,
+    kept: Mutex<Kept>,
+}
+
+/// Why a run goes no further.
+enum Stopped {
+    Paused { approval: String, tool: String, key: String, message: String },
+    Diverged(JournalMismatch),
+}
+
+/// How far a run is in the store.
+enum Kept {
+    /// It has called nothing yet.
+    NotBegun(Box<NewRun>),
+    /// It is being written.
+    Begins(JoinHandle<Result<RunHold, RunError>>),
+    Begun(Box<RunHold>),
+    Over,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RunInProgress {
+    fn new(runner: &Runner, id: &str, begin: Begin) -> Self {
+        let Runner { platform, catalog, caller, admits } = runner;
+        let (kept, replayed) = match begin {
+            Begin::New(new) => (Kept::NotBegun(new.into()), Journal::default()),
+            Begin::Resumed(hold, journal) => (Kept::Begun(hold.into()), journal),
+        };
+        Self {
+            platform: platform.clone(),
+            catalog: catalog.clone(),
+            admits: admits.clone(),
+            id: id.to_string(),
+            caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
+            replayed,
+            noted: Mutex::default(),
+            stopped: Mutex::default(),
+            kept: Mutex::new(kept),
+        }
+    }
+
+    /// The run is about to call something. It is written while it does.
+    fn begin(&self) {
+        let mut kept = lock(&self.kept);
+        *kept = match std::mem::replace(&mut *kept, Kept::Over) {
+            Kept::NotBegun(new) => Kept::Begins(self.write_begin(*new)),
+            other => other,
+        };
+    }
+
+    fn write_begin(&self, new: NewRun) -> JoinHandle<Result<RunHold, RunError>> {
+        let id = self.id.clone();
+        let begin = move |runs: &Arc<Runs>, now| runs.begin(id, new, now);
+        tokio::spawn(self.platform.inner.runs.runs.run(begin))
+    }
+
+    fn calls(&self) -> u64 {
+        lock(&self.noted).len() as u64
+    }
+
+    fn called(&self) -> Vec<String> {
+        let noted = lock(&self.noted);
+        noted.iter().filter_map(|entry| entry.call.clone()).take(MAX_CALLED).collect()
+    }
+
+    fn note(&self, entry: JournalEntry) {
+        lock(&self.noted).push(entry);
+    }
+
+    fn stop(&self, why: Stopped) -> RunStop {
+        // The first reason is the reason.
+        lock(&self.stopped).get_or_insert(why);
+        RunStop
+    }
+
+    /// Why the run was stopped.
+    fn stopped(&self) -> RunOutcome {
+        match &*lock(&self.stopped) {
+            Some(Stopped::Paused { approval, tool, message, .. }) => {
+                let (approval, tool) = (approval.clone(), tool.clone());
+                RunOutcome::Paused { approval, tool, message: message.clone() }
+            }
+            Some(Stopped::Diverged(mismatch)) => {
+                RunOutcome::Failed { code: "diverged".into(), message: mismatch.to_string() }
+            }
+            None => RunOutcome::Failed { code: "lost".into(), message: "it was given up".into() },
+        }
+    }
+
+    /// Writes how far the run came. One that is paused is kept when this returns; what has ended is written afterwards.
+    async fn keep(&self, outcome: RunOutcome, printed: &str) -> RunOutcome {
+        let printed = printed.to_string();
+        let key = match &*lock(&self.stopped) {
+            Some(Stopped::Paused { key, .. }) => key.clone(),
+            _ => String::new(),
+        };
+        let state = match &outcome {
+            RunOutcome::Done(value) => RunState::Done { value: value.clone(), printed },
+            RunOutcome::Failed { code, message } => {
+                let (code, message) = (code.clone(), message.clone());
+                RunState::Failed { code, message, printed }
+            }
+            RunOutcome::Paused { approval, tool, .. } => {
+                RunState::Paused { approval: approval.clone(), tool: tool.clone(), key }
+            }
+        };
+        let entries = std::mem::take(&mut *lock(&self.noted));
+        let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
+        let begins = match kept {
+            // What never called anything is nothing that anybody looks for.
+            Kept::NotBegun(_) | Kept::Over => return outcome,
+            Kept::Begins(begins) => begins,
+            Kept::Begun(hold) => tokio::spawn(async { Ok(*hold) }),
+        };
+        let runs = self.platform.inner.runs.runs.clone();
+        let write = async move {
+            let begun = begins.await;
+            let hold = begun.expect("it does not panic, and is not aborted")?;
+            runs.run(move |_, now| hold.end(state, &entries, now)).await
+        };
+        if !matches!(outcome, RunOutcome::Paused { .. }) {
+            let write = async {
+                if let Err(error) = write.await {
+                    tracing::warn!("how a run ended is not kept: {}", chain(&error));
+                }
+            };
+            self.platform.inner.runs.write(write).await;
+            return outcome;
+        }
+        match write.await {
+            Ok(_) => outcome,
+            Err(error) => {
+                let message = format!("it cannot be resumed: {}", chain(&error));
+                RunOutcome::Failed { code: "state".into(), message }
+            }
+        }
+    }
+
+    async fn call(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+        match what {
+            RunCall::Tool { name, arguments } => {
+                if let Err(problem) = (self.admits)(&name) {
+                    return Ok(RunAnswer::Error(problem));
+                }
+                let call = Call { name, arguments, caller: self.caller.clone() };
+                let name = call.name.clone();
+                match self.platform.call(call).await {
+                    Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
+                    Ok(result) => Ok(RunAnswer::Value(value_of(&result))),
+                    Err(error) => self.failed(key, &name, &error),
+                }
+            }
+            RunCall::Operation { name, plugin, argument } => {
+                match self.operate(name, &plugin, argument).await {
+                    Ok(value) => Ok(RunAnswer::Value(value)),
+                    Err(error) => self.failed(key, name, &error),
+                }
+            }
+        }
+    }
+
+    /// A call that somebody may approve later pauses the run.
+    fn failed(&self, key: &str, name: &str, error: &CallError) -> Result<RunAnswer, RunStop> {
+        if let CallError::NotApproved { tool, refusal } = error
+            && let CallRefusal::Pending { id, .. } = &**refusal
+        {
+            let (approval, tool, key) = (id.clone(), tool.clone(), key.to_string());
+            let message = error.to_string();
+            return Err(self.stop(Stopped::Paused { approval, tool, key, message }));
+        }
+        tracing::debug!("{name} in a run: {error}");
+        Ok(RunAnswer::Error(error.to_string()))
+    }
+
+    /// Lists or reads what a plugin has besides tools.
+    async fn operate(&self, name: &str, plugin: &str, argument: Value) -> Result<Value, CallError> {
+        let (platform, caller, filter) = (&self.platform, &self.caller, &self.catalog.filter);
+        let not_found = |what: McpOperation, name: &str| CallError::NotFound {
+            what: what.looked_for(),
+            name: name.to_string(),
+            nearest: None,
+        };
+        match name {
+            "resources/list" => {
+                let all = platform.resources(plugin, caller).await?;
+                let all = all.iter().filter(|resource| (filter.resource)(&resource.link.uri));
+                Ok(all.map(mcp_json::listed_resource).collect())
+            }
+            "resources/read" => {
+                let uri = argument.as_str().unwrap_or_default();
+                if !(filter.resource)(uri) {
+                    return Err(not_found(McpOperation::ReadResource, uri));
+                }
+                let contents = platform.read_resource(plugin, uri, caller).await?;
+                Ok(contents.iter().map(mcp_json::resource_contents).collect())
+            }
+            "prompts/list" => {
+                let all = platform.prompts(plugin, caller).await?;
+                let all = all.iter().filter(|prompt| (filter.prompt)(plugin, &prompt.name));
+                Ok(all.map(mcp_json::prompt_definition).collect())
+            }
+            _ => {
+                let prompt = argument["name"].as_str().unwrap_or_default();
+                if !(filter.prompt)(plugin, prompt) {
+                    return Err(not_found(McpOperation::GetPrompt, prompt));
+                }
+                let none = Map::new();
+                let given = argument["arguments"].as_object().unwrap_or(&none);
+                let text = |value: &Value| {
+                    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+                };
+                let given = given.iter().map(|(name, value)| (name.clone(), text(value)));
+                let filled = platform.prompt(plugin, prompt, given.collect(), caller).await?;
+                Ok(mcp_json::prompt(&filled))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl RunHost for RunInProgress {
+    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+        let (name, arguments) = match &what {
+            RunCall::Tool { name, arguments } => (name.clone(), arguments),
+            RunCall::Operation { name, plugin, argument } => (format!("{name} {plugin}"), argument),
+        };
+        let digest = ArgumentsDigest::of(arguments);
+        match self.replayed.answer(key, Some(&name), Some(&digest)) {
+            Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => return Ok(RunAnswer::Value(value.clone())),
+            Ok(Some(JournalAnswer::Error(message))) => {
+                return Ok(RunAnswer::Error(message.clone()));
+            }
+            Ok(Some(JournalAnswer::TooLong(_)) | None) => {}
+        }
+        self.begin();
+        let began = Instant::now();
+        let answer = self.call(key, what).await?;
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let noted = match &answer {
+            RunAnswer::Value(value) => JournalAnswer::Value(value.clone()),
+            RunAnswer::Error(message) => JournalAnswer::Error(message.clone()),
+        };
+        self.note(JournalEntry::call(key, &name, digest, noted, micros));
+        Ok(answer)
+    }
+
+    fn step(&self, key: &str) -> Result<Option<Value>, RunStop> {
+        match self.replayed.answer(key, None, None) {
+            Err(mismatch) => Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => Ok(Some(value.clone())),
+            Ok(_) => Ok(None),
+        }
+    }
+
+    fn keep_step(&self, key: &str, value: &Value) {
+        self.note(JournalEntry::step(key, value.clone()));
+    }
+
+    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
+        match what {
+            RunLookUp::Search { query, limit } => {
+                let found = self.catalog.search(query, limit).into_iter().map(|tool| {
+                    json!({ "name": tool.tool, "call": tool.signature(), "description": tool.summary() })
+                });
+                Ok(found.collect())
+            }
+            RunLookUp::Describe { tool } => {
+                let found = self.catalog.tool(tool).map(|tool| tool.describe());
+                found.ok_or_else(|| format!("there is no tool \"{tool}\""))
+            }
+        }
+    }
+}
+
+impl Drop for RunInProgress {
+    /// Nobody waits for the run any more: what it has done is not known.
+    fn drop(&mut self) {
+        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        match std::mem::replace(kept, Kept::Over) {
+            Kept::Begins(begins) => drop(runtime.spawn(async {
+                let begun = begins.await;
+                // Dropping it writes.
+                drop(tokio::task::spawn_blocking(|| drop(begun)).await);
+            })),
+            Kept::Begun(hold) => drop(runtime.spawn_blocking(|| drop(hold))),
+            Kept::NotBegun(_) | Kept::Over => {}
+        }
+    }
+}
+
+/// What a script gets of a result: structured content where there is some, the text of a single text, all blocks else.
+fn value_of(result: &ToolResult) -> Value {
+    if let Some(structured) = result.structured.as_deref() {
+        return serde_json::from_str(structured).unwrap_or_default();
+    }
+    match &result.content[..] {
+        [] => Value::Null,
+        [only] => match &only.body {
+            Content::Text(text) => text.as_str().into(),
+            _ => mcp_json::tool_result(result)["content"].take(),
+        },
+        _ => mcp_json::tool_result(result)["content"].take(),
+    }
+}

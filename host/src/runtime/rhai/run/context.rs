@@ -1,0 +1,266 @@
+//! What the threads of a run share, and what each has of its own.
+
+use futures::future::{Either, select};
+use rhai::{AST, Dynamic, EvalAltResult, Position};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tenon_config::limits::Limits;
+use tokio::runtime::Handle;
+
+use super::functions::ToolFunctions;
+use super::{Abandoned, RunHost, RunLimits, RunStop, running, stop};
+
+type Answer<T> = Result<T, Box<EvalAltResult>>;
+
+/// What all threads of a run share.
+pub(super) struct RunShared {
+    host: Arc<dyn RunHost>,
+    runtime: Handle,
+    abandoned: Abandoned,
+    pub(super) given_up: Arc<AtomicBool>,
+    pub(super) functions: Arc<ToolFunctions>,
+    pub(super) limits: RunLimits,
+    pub(super) script_limits: Limits,
+    pub(super) ast: AST,
+    data: Dynamic,
+    operations: AtomicU64,
+    calls: AtomicU64,
+    stopped: AtomicBool,
+    /// The bound that was reached.
+    reached: Mutex<Option<String>>,
+    printed: Mutex<String>,
+}
+
+impl RunShared {
+    #[expect(clippy::too_many_arguments, reason = "it is made in one place, of all that a run has")]
+    pub(super) fn new(
+        host: Arc<dyn RunHost>,
+        runtime: Handle,
+        abandoned: Abandoned,
+        given_up: Arc<AtomicBool>,
+        functions: Arc<ToolFunctions>,
+        limits: RunLimits,
+        script_limits: Limits,
+        ast: AST,
+        data: Dynamic,
+    ) -> Self {
+        Self {
+            host,
+            runtime,
+            abandoned,
+            given_up,
+            functions,
+            limits,
+            script_limits,
+            ast,
+            data,
+            operations: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            reached: Mutex::default(),
+            printed: Mutex::default(),
+        }
+    }
+
+    pub(super) fn runtime(&self) -> Handle {
+        self.runtime.clone()
+    }
+
+    /// Has every thread stop at its next call.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// The bound that was reached, if one was.
+    pub(super) fn reached_limit(&self) -> Option<String> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the run, since a bound is reached. No script catches that.
+    pub(super) fn reach(&self, limit: String) -> Box<EvalAltResult> {
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.get_or_insert(limit);
+        EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
+    }
+
+    /// What was printed, how many calls there were, and how many operations.
+    pub(super) fn used(&self) -> (String, u64, u64) {
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (calls, operations) =
+            (self.calls.load(Ordering::Relaxed), self.operations.load(Ordering::Relaxed));
+        (printed, calls, operations)
+    }
+
+    /// Whether a result may be so long besides what was printed.
+    pub(super) fn has_room_for(&self, value: &Value) -> bool {
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner).len();
+        printed + value.to_string().len() <= self.limits.output
+    }
+
+    /// Counts one more call.
+    fn count_call(&self) -> Answer<()> {
+        let most = self.limits.calls;
+        match self.calls.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(()),
+            false => {
+                self.calls.fetch_sub(1, Ordering::Relaxed);
+                Err(self.reach(format!("it made {most} calls, and may make no more")))
+            }
+        }
+    }
+}
+
+/// One thread of a run.
+pub(super) struct RunThread {
+    pub(super) shared: Arc<RunShared>,
+    /// What the keys of its calls begin with.
+    prefix: String,
+    next: u64,
+    /// How many operations of the evaluation that goes on were counted, and how many there were.
+    counted: u64,
+    seen: u64,
+}
+
+impl RunThread {
+    pub(super) fn new(shared: Arc<RunShared>, prefix: String) -> Self {
+        Self { shared, prefix, next: 1, counted: 0, seen: 0 }
+    }
+}
+
+thread_local! {
+    static THREAD: RefCell<Option<RunThread>> = const { RefCell::new(None) };
+}
+
+/// Runs a part of a script on this thread.
+pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
+    let before = THREAD.replace(Some(thread));
+    let result = script();
+    if let Some(RunThread { shared, counted, seen, .. }) = THREAD.replace(before) {
+        shared.operations.fetch_add(seen.saturating_sub(counted), Ordering::Relaxed);
+    }
+    result
+}
+
+/// What the run shares that this thread belongs to.
+pub(super) fn shared() -> Answer<Arc<RunShared>> {
+    let shared = THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.clone()));
+    shared.ok_or_else(|| super::super::error::mistake("tools are called in a run"))
+}
+
+/// The key of the next call of this thread.
+pub(super) fn next_key() -> String {
+    THREAD.with_borrow_mut(|thread| match thread {
+        None => String::new(),
+        Some(thread) => {
+            let key = format!("{}{}", thread.prefix, thread.next);
+            thread.next += 1;
+            key
+        }
+    })
+}
+
+/// Runs a part of the script whose calls have keys below this one.
+pub(super) fn below<R>(key: &str, script: impl FnOnce() -> R) -> R {
+    let enter = |prefix: String, next: u64| {
+        THREAD.with_borrow_mut(|thread| {
+            let thread = thread.as_mut()?;
+            Some((
+                std::mem::replace(&mut thread.prefix, prefix),
+                std::mem::replace(&mut thread.next, next),
+            ))
+        })
+    };
+    let before = enter(format!("{key}."), 1);
+    let result = script();
+    if let Some((prefix, next)) = before {
+        enter(prefix, next);
+    }
+    result
+}
+
+/// Has the host do something, and waits for it on this thread. Its place among those that run is free meanwhile.
+pub(super) fn ask<T, F>(what: impl FnOnce(Arc<dyn RunHost>, String) -> F) -> Answer<T>
+where
+    F: Future<Output = Result<T, RunStop>>,
+{
+    let shared = shared()?;
+    if shared.is_stopped() {
+        return Err(stop(&shared));
+    }
+    shared.count_call()?;
+    let asked = what(shared.host.clone(), next_key());
+    let abandoned = shared.abandoned.clone();
+    let answer = running::block_on(&shared.runtime, async move {
+        match select(pin!(asked), abandoned).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(RunStop),
+        }
+    });
+    answer.map_err(|RunStop| stop(&shared))
+}
+
+/// The host of the run.
+pub(super) fn host() -> Answer<Arc<dyn RunHost>> {
+    Ok(shared()?.host.clone())
+}
+
+/// The `data` of the run.
+pub(super) fn data() -> Option<Dynamic> {
+    THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.data.clone()))
+}
+
+/// Counts operations of this thread. Says whether all threads together have had theirs, or the run is stopped.
+pub(super) fn count(operations: u64) -> bool {
+    const EVERY: u64 = 64;
+    THREAD.with_borrow_mut(|thread| {
+        let Some(RunThread { shared, counted, seen, .. }) = thread else { return false };
+        // An evaluation within another one counts from zero.
+        if operations < *seen {
+            let rest = seen.saturating_sub(*counted);
+            shared.operations.fetch_add(rest, Ordering::Relaxed);
+            *counted = 0;
+        }
+        *seen = operations;
+        if !operations.is_multiple_of(EVERY) {
+            return false;
+        }
+        let more = operations.saturating_sub(*counted);
+        *counted = operations;
+        let all = shared.operations.fetch_add(more, Ordering::Relaxed) + more;
+        if all > shared.limits.operations {
+            let most = shared.limits.operations;
+            let _ = shared.reach(format!("it took {most} operations, and may take no more"));
+            return true;
+        }
+        shared.is_stopped()
+    })
+}
+
+/// Keeps what a script prints, as far as there is room.
+pub(super) fn print(text: &str) {
+    THREAD.with_borrow(|thread| {
+        let Some(RunThread { shared, .. }) = thread else { return };
+        let mut printed = shared.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = shared.limits.output.saturating_sub(printed.len());
+        let is_full = printed.ends_with(CUT);
+        if !is_full && text.len() + CUT.len() < room {
+            printed.push_str(text);
+            printed.push('\n');
+        } else if !is_full {
+            // It prints more than anybody reads.
+            let end = text.floor_char_boundary(room.saturating_sub(CUT.len()));
+            printed.push_str(&text[..end]);
+            printed.push_str(CUT);
+        }
+    });
+}
+
+/// What stands where printed text was cut.
+const CUT: &str = "… the rest is left out";

@@ -1,0 +1,474 @@
+//! The tools of plugins as functions of a script: `files.read(#{ path: "/a" })`.
+
+use rhai::serde::to_dynamic;
+use rhai::{
+    Array, Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, Module, NativeCallContext,
+    ParseError, ParseErrorType, Shared,
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tenon_types::ToolDefinition;
+use tenon_types::name::nearest;
+
+use super::context::{self, RunShared, RunThread, ask, below, next_key};
+use super::{RunAnswer, RunCall, RunLookUp, running, stop};
+use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detached};
+use crate::runtime::rhai::error::mistake;
+use crate::runtime::rhai::json::to_json;
+use crate::runtime::rhai::threads::STACK_BYTES;
+use std::sync::Arc;
+
+type Answer<T> = Result<T, Box<EvalAltResult>>;
+
+/// What the host itself offers, by the variables that have it. A plugin of such a name is called with `call_tool`.
+const OWN: [&str; 4] = ["tools", "resources", "prompts", "data"];
+
+/// Functions of the host's that no script can define anew.
+const OWN_FUNCTIONS: [&str; 5] = ["call_tool", "parallel", "step", "print", "debug"];
+
+/// How many tools a search finds where nobody says how many.
+const DEFAULT_FOUND: i64 = 8;
+
+/// The most branches of one `parallel`.
+const MAX_BRANCHES: usize = 1_000;
+
+/// The tools that scripts can call, as functions.
+pub(crate) struct ToolFunctions {
+    plugins: BTreeMap<String, BTreeMap<String, Vec<ToolFunction>>>,
+    /// The functions, for engines.
+    module: Shared<Module>,
+}
+
+/// A tool as a function.
+pub(super) struct ToolFunction {
+    /// The name that callers use.
+    pub(super) tool: String,
+    /// The names of its arguments; nothing where it takes others, too.
+    pub(super) arguments: Option<BTreeSet<String>>,
+    /// Those that have to be there.
+    pub(super) required: Vec<String>,
+}
+
+/// The tools of a plugin, as a script has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PluginTools(ImmutableString);
+
+/// What the host offers, as a script has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AllTools;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AllResources;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AllPrompts;
+
+impl ToolFunctions {
+    /// The functions of these tools: of each the plugin, its name for callers and its definition.
+    pub(crate) fn new<'a>(
+        tools: impl IntoIterator<Item = (&'a str, &'a str, &'a ToolDefinition)>,
+    ) -> Self {
+        let mut plugins = BTreeMap::<String, BTreeMap<String, Vec<ToolFunction>>>::new();
+        for (plugin, tool, definition) in tools {
+            let functions = plugins.entry(identifier(plugin)).or_default();
+            let (arguments, required) = arguments_of(&definition.input_schema);
+            let function = ToolFunction { tool: tool.to_string(), arguments, required };
+            functions.entry(identifier(&definition.name)).or_default().push(function);
+        }
+        plugins.retain(|variable, _| !OWN.contains(&variable.as_str()));
+        let names: BTreeSet<&String> = plugins.values().flat_map(BTreeMap::keys).collect();
+        let mut module = Module::new();
+        for name in names {
+            let (with, without) = (name.clone(), name.clone());
+            module.set_native_fn(name, move |plugin: &mut PluginTools, arguments: Map| {
+                call(plugin, &with, arguments)
+            });
+            module.set_native_fn(name, move |plugin: &mut PluginTools| {
+                call(plugin, &without, Map::new())
+            });
+        }
+        module.build_index();
+        Self { plugins, module: module.into() }
+    }
+
+    /// The variables that scripts see.
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        OWN.into_iter().chain(self.plugins.keys().map(String::as_str))
+    }
+
+    /// Whether a variable is the host's.
+    pub(super) fn is_variable(&self, name: &str) -> bool {
+        OWN.contains(&name) || self.plugins.contains_key(name)
+    }
+
+    /// Whether a function is the host's: scripts cannot have another one of its name.
+    pub(super) fn is_function(&self, name: &str) -> bool {
+        OWN_FUNCTIONS.contains(&name)
+            || self.plugins.values().any(|functions| functions.contains_key(name))
+    }
+
+    /// The functions of a plugin.
+    pub(super) fn of(&self, variable: &str) -> Option<&BTreeMap<String, Vec<ToolFunction>>> {
+        self.plugins.get(variable)
+    }
+
+    /// The functions that tools are, as scripts call them (`files.read`), by the names of the tools.
+    pub(crate) fn names(&self) -> HashMap<String, String> {
+        let all = self.plugins.iter().flat_map(|(plugin, functions)| {
+            functions.iter().map(move |(name, of)| (plugin, name, of))
+        });
+        let only = |(plugin, name, of): (&String, &String, &Vec<ToolFunction>)| match &of[..] {
+            [only] => Some((only.tool.clone(), format!("{plugin}.{name}"))),
+            _ => None,
+        };
+        all.filter_map(only).collect()
+    }
+
+    /// The tool that a name means: its full name, or that of its function.
+    pub(crate) fn tool_of(&self, name: &str) -> Option<&str> {
+        let by_function = || {
+            let (plugin, function) = name.split_once('.')?;
+            match &self.plugins.get(plugin)?.get(function)?[..] {
+                [only] => Some(only.tool.as_str()),
+                _ => None,
+            }
+        };
+        let mut all = self.plugins.values().flat_map(|functions| functions.values().flatten());
+        all.find(|function| function.tool == name)
+            .map(|function| function.tool.as_str())
+            .or_else(by_function)
+    }
+
+    /// Says of a variable that is not there which one may be meant.
+    pub(super) fn explain_undefined(&self, error: &ParseError) -> Option<String> {
+        let ParseErrorType::VariableUndefined(name) = error.err_type() else { return None };
+        let problem = format!("there is no variable and no plugin `{name}`");
+        Some(match nearest(name, self.variables()) {
+            Some(meant) => format!("{problem}; did you mean `{meant}`?"),
+            None => format!("{problem}; `tools.search(\"…\")` finds tools"),
+        })
+    }
+
+    /// Puts the functions into an engine.
+    pub(super) fn add_to(self: &Arc<Self>, engine: &mut rhai::Engine) {
+        engine.register_type_with_name::<PluginTools>("Plugin");
+        engine.register_type_with_name::<AllTools>("Tools");
+        engine.register_type_with_name::<AllResources>("Resources");
+        engine.register_type_with_name::<AllPrompts>("Prompts");
+        engine.register_global_module(self.module.clone());
+        let functions = self.clone();
+        #[expect(deprecated, reason = "the callback is marked as one that may change")]
+        engine.on_var(move |name, _, context| {
+            // A variable of the script's own has no such name: the script was checked.
+            if context.scope().get(name).is_some() {
+                return Ok(None);
+            }
+            Ok(match name {
+                "tools" => Some(Dynamic::from(AllTools)),
+                "resources" => Some(Dynamic::from(AllResources)),
+                "prompts" => Some(Dynamic::from(AllPrompts)),
+                "data" => context::data(),
+                name => functions.of(name).map(|_| Dynamic::from(PluginTools(name.into()))),
+            })
+        });
+        add_tools(engine);
+        add_operations(engine);
+        engine.register_fn("parallel", parallel);
+        engine.register_fn("step", step);
+    }
+}
+
+/// A name as one that a script can write: other characters are `_`.
+fn identifier(name: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text: String = name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
+        text.insert(0, '_');
+    }
+    if RESERVED.contains(&text.as_str()) {
+        text.push('_');
+    }
+    text
+}
+
+/// Words that are no names in scripts.
+const RESERVED: &[&str] = &[
+    "as",
+    "async",
+    "await",
+    "break",
+    "call",
+    "case",
+    "catch",
+    "const",
+    "continue",
+    "curry",
+    "debug",
+    "default",
+    "do",
+    "else",
+    "eval",
+    "exit",
+    "export",
+    "false",
+    "fn",
+    "for",
+    "global",
+    "go",
+    "goto",
+    "if",
+    "import",
+    "in",
+    "is_def_fn",
+    "is_def_var",
+    "is_shared",
+    "let",
+    "loop",
+    "match",
+    "module",
+    "new",
+    "nil",
+    "null",
+    "package",
+    "print",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "shared",
+    "spawn",
+    "static",
+    "super",
+    "switch",
+    "sync",
+    "this",
+    "thread",
+    "throw",
+    "true",
+    "try",
+    "type_of",
+    "until",
+    "use",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// The arguments that a schema names, where it takes no others, and those that have to be there.
+fn arguments_of(schema: &str) -> (Option<BTreeSet<String>>, Vec<String>) {
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let names = |value: &Value| -> Vec<String> {
+        let names = value.as_array().into_iter().flatten();
+        names.filter_map(|name| name.as_str().map(str::to_string)).collect()
+    };
+    let required = names(&schema["required"]);
+    // What a schema says in other words may be arguments as well.
+    let is_plain =
+        ["allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "dependentSchemas"]
+            .iter()
+            .all(|keyword| schema.get(keyword).is_none());
+    let takes_others = match &schema["additionalProperties"] {
+        Value::Null => false,
+        Value::Bool(takes) => *takes,
+        _ => true,
+    };
+    let properties = schema["properties"].as_object();
+    let arguments = properties
+        .filter(|_| is_plain && !takes_others)
+        .map(|properties| properties.keys().cloned().collect());
+    (arguments, required)
+}
+
+/// Calls a tool of a plugin.
+fn call(plugin: &PluginTools, function: &str, arguments: Map) -> Answer<Dynamic> {
+    let shared = context::shared()?;
+    let variable = plugin.0.as_str();
+    let functions = shared.functions.of(variable);
+    match functions.and_then(|functions| functions.get(function)).map(Vec::as_slice) {
+        Some([only]) => call_tool(&only.tool, arguments),
+        Some(several) => Err(mistake(collision(variable, function, several))),
+        None => Err(mistake(unknown_function(&shared.functions, variable, function))),
+    }
+}
+
+/// That several tools come to one function.
+pub(super) fn collision(variable: &str, function: &str, tools: &[ToolFunction]) -> String {
+    let names: Vec<String> = tools.iter().map(|of| format!("\"{}\"", of.tool)).collect();
+    format!(
+        "`{variable}.{function}` may be {}: call one with `call_tool(NAME, #{{ … }})`",
+        names.join(" or ")
+    )
+}
+
+/// That a plugin has no such function.
+pub(super) fn unknown_function(
+    functions: &ToolFunctions,
+    variable: &str,
+    function: &str,
+) -> String {
+    let problem = format!("`{variable}` has no tool `{function}`");
+    let known = functions.of(variable).into_iter().flat_map(BTreeMap::keys).map(String::as_str);
+    match nearest(function, known) {
+        Some(meant) => format!("{problem}; did you mean `{meant}`?"),
+        None => format!("{problem}; `tools.search(\"…\")` finds tools"),
+    }
+}
+
+/// Calls a tool by its full name.
+fn call_tool(tool: &str, arguments: Map) -> Answer<Dynamic> {
+    let (name, arguments) = (tool.to_string(), to_json(&arguments.into())?);
+    answered(RunCall::Tool { name, arguments })
+}
+
+/// Has the host answer a call. An error can be caught.
+fn answered(call: RunCall) -> Answer<Dynamic> {
+    let answer = ask(|host, key| async move { host.ask(&key, call).await })?;
+    match answer {
+        RunAnswer::Value(value) => to_dynamic(&value),
+        RunAnswer::Error(message) => Err(message.into()),
+    }
+}
+
+fn add_tools(engine: &mut rhai::Engine) {
+    let search = |query: &str, limit: i64| -> Answer<Dynamic> {
+        let limit = usize::try_from(limit.clamp(1, 50)).unwrap_or(1);
+        looked_up(RunLookUp::Search { query, limit })
+    };
+    engine.register_fn("search", move |_: &mut AllTools, query: &str| search(query, DEFAULT_FOUND));
+    engine.register_fn("search", move |_: &mut AllTools, query: &str, limit: i64| {
+        search(query, limit)
+    });
+    engine.register_fn("describe", |_: &mut AllTools, name: &str| -> Answer<Dynamic> {
+        looked_up(RunLookUp::Describe { tool: &tool_named(name)? })
+    });
+    engine.register_fn("call_tool", |name: &str, arguments: Map| -> Answer<Dynamic> {
+        call_tool(&tool_named(name)?, arguments)
+    });
+    engine.register_fn("call_tool", |name: &str| -> Answer<Dynamic> {
+        call_tool(&tool_named(name)?, Map::new())
+    });
+}
+
+/// The tool that a script names. What it may not call is not there for it.
+fn tool_named(name: &str) -> Answer<String> {
+    let shared = context::shared()?;
+    match shared.functions.tool_of(name) {
+        Some(tool) => Ok(tool.to_string()),
+        None => {
+            Err(mistake(format!("there is no tool \"{name}\"; `tools.search(\"…\")` finds tools")))
+        }
+    }
+}
+
+fn looked_up(what: RunLookUp<'_>) -> Answer<Dynamic> {
+    let value = context::host()?.look_up(what).map_err(mistake)?;
+    to_dynamic(&value)
+}
+
+/// Resources and prompts of plugins.
+fn add_operations(engine: &mut rhai::Engine) {
+    let operation = |name, plugin: &str, argument| {
+        answered(RunCall::Operation { name, plugin: plugin.to_string(), argument })
+    };
+    engine.register_fn("list", move |_: &mut AllResources, plugin: &str| {
+        operation("resources/list", plugin, Value::Null)
+    });
+    engine.register_fn("read", move |_: &mut AllResources, plugin: &str, uri: &str| {
+        operation("resources/read", plugin, uri.into())
+    });
+    engine.register_fn("list", move |_: &mut AllPrompts, plugin: &str| {
+        operation("prompts/list", plugin, Value::Null)
+    });
+    engine.register_fn(
+        "get",
+        move |_: &mut AllPrompts, plugin: &str, name: &str, arguments: Map| -> Answer<Dynamic> {
+            let arguments = to_json(&arguments.into())?;
+            operation("prompts/get", plugin, json!({ "name": name, "arguments": arguments }))
+        },
+    );
+}
+
+/// Runs functions beside each other, and gives their results in their order. Each has copies of what it captured.
+fn parallel(context: NativeCallContext<'_>, branches: Array) -> Answer<Array> {
+    let shared = context::shared()?;
+    let key = next_key();
+    if branches.len() > MAX_BRANCHES {
+        let problem =
+            format!("{} functions in `parallel`, of which it takes {MAX_BRANCHES}", branches.len());
+        return Err(shared.reach(problem));
+    }
+    let mut held = 0;
+    let branches: Vec<FnPtr> = branches
+        .into_iter()
+        .map(|branch| {
+            let function = branch.try_cast::<FnPtr>();
+            let function =
+                function.ok_or("`parallel` takes an array of functions: `[|| …, || …]`")?;
+            detached(&function, MAX_VALUE_DEPTH, &mut held)
+        })
+        .collect::<Result<_, String>>()
+        .map_err(mistake)?;
+    let engine = context.engine();
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(branch) = branches.get(number) else { return };
+            let result = run_branch(engine, &shared, branch, format!("{key}.{number}."));
+            results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
+        }
+    };
+    running::waiting(&shared.runtime(), || {
+        std::thread::scope(|scope| {
+            for _ in 0..branches.len().min(shared.limits.parallel) {
+                let thread = std::thread::Builder::new().name("tenon-run".into());
+                // Where no thread can be had, the others do its work, or this one.
+                let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, work);
+            }
+        });
+        work();
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if shared.is_stopped() {
+        return Err(stop(&shared));
+    }
+    if let Some(limit) = shared.reached_limit() {
+        return Err(shared.reach(limit));
+    }
+    // All have run; the first error is that of all.
+    results.into_values().collect()
+}
+
+fn run_branch(
+    engine: &rhai::Engine,
+    shared: &Arc<RunShared>,
+    branch: &FnPtr,
+    prefix: String,
+) -> Answer<Dynamic> {
+    let thread = RunThread::new(shared.clone(), prefix);
+    let (limits, given_up) = (&shared.script_limits, shared.given_up.clone());
+    let (result, _) = running::within(limits, given_up, None, || {
+        context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))
+    });
+    result
+}
+
+/// Runs a function once: a later attempt gets its value from the journal.
+fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> Answer<Dynamic> {
+    let shared = context::shared()?;
+    let key = format!("{}:{name}", next_key());
+    let host = context::host()?;
+    match host.step(&key) {
+        Err(_) => Err(stop(&shared)),
+        Ok(Some(value)) => to_dynamic(&value),
+        Ok(None) => {
+            let value = below(&key, || function.call_within_context::<Dynamic>(&context, ()))?;
+            let value = to_json(&value)?;
+            host.keep_step(&key, &value);
+            to_dynamic(&value)
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Runs: scripts that call tools of many plugins as functions, for somebody who sends them.
+//!
+//! ```rhai
+//! let found = parallel([|| github.search(#{ query: "bug" }), || tracker.list()]);
+//! step("choice", || found[0][0].id)
+//! ```
+//!
+//! A run has the bounds of any script. Each of its calls has a key that names its place: the number of the call, and in
+//! [`parallel`](functions) that of the branch. As long as a script computes the same, it makes the same calls under the same
+//! keys, so that [`RunHost`] can answer those of an earlier attempt from its journal.
+
+mod check;
+mod context;
+mod functions;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use rhai::serde::to_dynamic;
+use rhai::{AST, Dynamic, EvalAltResult, Position, Scope};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+use tenon_config::config::RunSettings;
+use tenon_config::limits::Limits;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+pub(crate) use functions::ToolFunctions;
+
+use super::engine::{self, AbandonGuard};
+use super::error::{ScriptSource, thrown};
+use super::threads::Threads;
+use super::{comparison, content, json, running, time};
+use crate::call::Failure;
+use crate::capability::services::Clock;
+use context::{RunShared, RunThread};
+
+/// The bounds of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLimits {
+    /// How many operations of the script it may take.
+    pub operations: u64,
+    /// How long it may compute; the time of its calls is not counted.
+    pub cpu: Duration,
+    /// How long it may take in all. The time in which it is paused is not counted.
+    pub wall: Duration,
+    /// How many calls it may make.
+    pub calls: u64,
+    /// How many branches of `parallel` run at a time.
+    pub parallel: usize,
+    /// How many bytes its result and what it prints may have together.
+    pub output: usize,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunSettings::default().into()
+    }
+}
+
+impl From<RunSettings> for RunLimits {
+    fn from(settings: RunSettings) -> Self {
+        let RunSettings { operations, cpu, wall, calls, parallel, output_kib } = settings;
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            operations,
+            cpu,
+            wall,
+            calls: calls.into(),
+            parallel: size(parallel),
+            output: size(output_kib).saturating_mul(1 << 10),
+        }
+    }
+}
+
+/// The longest script of a run, in bytes.
+pub const MAX_RUN_SCRIPT_BYTES: usize = 256 << 10;
+
+/// What a run asks for. Dropping a future of it gives the call up.
+#[async_trait]
+pub(crate) trait RunHost: Send + Sync + 'static {
+    /// Does what the script asks for.
+    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop>;
+
+    /// The value of a step, where an earlier attempt has come to one.
+    fn step(&self, key: &str) -> Result<Option<Value>, RunStop>;
+
+    /// Keeps the value of a step.
+    fn keep_step(&self, key: &str, value: &Value);
+
+    /// Looks something up that is the same for each attempt.
+    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String>;
+}
+
+/// A call that a script makes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RunCall {
+    /// Of a tool, by its full name.
+    Tool { name: String, arguments: Value },
+    /// Of an operation on what plugins have besides tools: `resources/list`, `resources/read`, `prompts/list`, `prompts/get`.
+    Operation { name: &'static str, plugin: String, argument: Value },
+}
+
+/// What a script looks up.
+pub(crate) enum RunLookUp<'a> {
+    /// Tools, by words.
+    Search { query: &'a str, limit: usize },
+    /// One tool, by its full name.
+    Describe { tool: &'a str },
+}
+
+/// What a call comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RunAnswer {
+    /// A value.
+    Value(Value),
+    /// An error, which the script can catch.
+    Error(String),
+}
+
+/// The run goes no further. The host knows why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunStop;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RunEnd {
+    /// With a value.
+    Value(Value),
+    /// With an error of the script's.
+    Failed { code: &'static str, message: String },
+    /// The host has stopped it.
+    Stopped,
+}
+
+/// What a run comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RunResult {
+    pub(crate) end: RunEnd,
+    /// What it printed.
+    pub(crate) printed: String,
+    /// How many calls it made.
+    pub(crate) calls: u64,
+    /// How many operations it took.
+    pub(crate) operations: u64,
+}
+
+impl RunResult {
+    /// Of a script that cannot run.
+    fn invalid(message: String) -> Self {
+        let end = RunEnd::Failed { code: "invalid-script", message };
+        Self { end, printed: String::new(), calls: 0, operations: 0 }
+    }
+}
+
+/// A script that can run.
+pub(crate) struct RunScript {
+    text: ScriptSource,
+    ast: AST,
+    engine: rhai::Engine,
+    limits: RunLimits,
+    shared_limits: Limits,
+}
+
+impl RunScript {
+    /// Compiles and checks a script. `began` is the time that it sees, at each attempt the same. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// Each problem with its place: what is no script, what no plugin has, arguments that are missing or misspelt.
+    fn compile(
+        script: String,
+        functions: Arc<ToolFunctions>,
+        limits: &RunLimits,
+        began: SystemTime,
+    ) -> Result<Self, String> {
+        if script.len() > MAX_RUN_SCRIPT_BYTES {
+            return Err(format!("the script is longer than {MAX_RUN_SCRIPT_BYTES} bytes"));
+        }
+        let text = ScriptSource::new("script".into(), script);
+        let shared_limits = Limits { cpu: limits.cpu, ..Limits::default() };
+        let mut engine = engine::parser(&shared_limits);
+        // All threads together are counted below; this is for one alone.
+        engine.set_max_operations(limits.operations.saturating_add(1_000));
+        engine.set_max_variables(MAX_VARIABLES);
+        engine.on_progress(|operations| {
+            let ended = running::ended(operations).map(Dynamic::from);
+            ended.or_else(|| context::count(operations).then(|| Dynamic::from(RunStop)))
+        });
+        engine.on_print(context::print);
+        engine.on_debug(|text, _, _| context::print(text));
+        engine::add_bounded(&mut engine);
+        comparison::add(&mut engine);
+        content::add(&mut engine);
+        time::add(&mut engine, Arc::new(FixedClock(began)));
+        functions.add_to(&mut engine);
+        let ast =
+            engine::compile_knowing(&engine, &text.lines, &shared_limits, functions.variables())
+                .map_err(|error| {
+                    let known = functions.explain_undefined(&error);
+                    match known {
+                        Some(problem) => text.at(error.position(), &problem),
+                        None => text.parse_error(&error).to_string(),
+                    }
+                })?;
+        let problems = check::problems(&ast, &functions);
+        if !problems.is_empty() {
+            let told: Vec<String> =
+                problems.iter().map(|of| text.at(of.position, &of.problem)).collect();
+            return Err(told.join("\n"));
+        }
+        Ok(Self { text, ast, engine, limits: limits.clone(), shared_limits })
+    }
+
+    /// Compiles and runs a script, with the `data` that it gets and the time that it sees. Dropping the future stops it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no thread for it. What is wrong with the script is a way to end.
+    pub(crate) async fn run(
+        (script, data, began): (String, Value, SystemTime),
+        functions: Arc<ToolFunctions>,
+        limits: &RunLimits,
+        host: Arc<dyn RunHost>,
+        threads: &Arc<Threads>,
+    ) -> Result<RunResult, Failure> {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let _guard = AbandonGuard(given_up.clone());
+        let (_alive, ended) = oneshot::channel::<()>();
+        let abandoned: Abandoned = ended.map(drop).boxed().shared();
+        let (runtime, limits) = (Handle::current(), limits.clone());
+        let work = move || {
+            let script = match Self::compile(script, functions.clone(), &limits, began) {
+                Ok(script) => script,
+                Err(message) => return RunResult::invalid(message),
+            };
+            let data = to_dynamic(&data).unwrap_or_default();
+            let shared = Arc::new(RunShared::new(
+                host,
+                runtime,
+                abandoned,
+                given_up.clone(),
+                functions,
+                limits,
+                script.shared_limits.clone(),
+                script.ast.clone(),
+                data,
+            ));
+            script.run_here(&shared, given_up)
+        };
+        threads.run(work).await
+    }
+
+    fn run_here(&self, shared: &Arc<RunShared>, given_up: Arc<AtomicBool>) -> RunResult {
+        let thread = RunThread::new(shared.clone(), String::new());
+        let (result, _) = running::within(&self.shared_limits, given_up, None, || {
+            context::within(thread, || {
+                self.engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast)
+            })
+        });
+        let end = match result {
+            Ok(value) => self.value(&value, shared),
+            Err(error) => self.failed(&error, shared),
+        };
+        let (printed, calls, operations) = shared.used();
+        RunResult { end, printed, calls, operations }
+    }
+
+    fn value(&self, value: &Dynamic, shared: &RunShared) -> RunEnd {
+        // Where everything was stopped, a script cannot have gone on.
+        if shared.is_stopped() {
+            return RunEnd::Stopped;
+        }
+        let failed = |code, problem: &str| RunEnd::Failed {
+            code,
+            message: self.text.at(Position::NONE, problem),
+        };
+        match json::to_json(value) {
+            Err(problem) => failed("invalid-result", &format!("its result: {problem}")),
+            Ok(value) if !shared.has_room_for(&value) => {
+                let most = self.limits.output;
+                failed(
+                    "limit",
+                    &format!("its result and what it prints have more than {most} bytes"),
+                )
+            }
+            Ok(value) => RunEnd::Value(value),
+        }
+    }
+
+    fn failed(&self, error: &EvalAltResult, shared: &RunShared) -> RunEnd {
+        if shared.is_stopped() {
+            return RunEnd::Stopped;
+        }
+        if let Some(limit) = shared.reached_limit() {
+            let message = self.text.at(error.position(), &limit);
+            return RunEnd::Failed { code: "limit", message };
+        }
+        if let Some(message) = thrown(error) {
+            return RunEnd::Failed { code: "failed", message };
+        }
+        match self.text.failure(error, &self.shared_limits) {
+            Failure::LimitExceeded(limit) => {
+                let message = self.text.at(error.position(), &format!("it reached its {limit}"));
+                RunEnd::Failed { code: "limit", message }
+            }
+            failure => RunEnd::Failed { code: "trapped", message: failure.to_string() },
+        }
+    }
+}
+
+/// The most variables that a run has at a time.
+const MAX_VARIABLES: usize = 200;
+
+/// Ends when nobody waits for a run any more.
+type Abandoned = Shared<BoxFuture<'static, ()>>;
+
+/// The time that a run sees does not go on: what it computes from it is the same at each attempt.
+struct FixedClock(SystemTime);
+
+impl Clock for FixedClock {
+    fn now(&self) -> SystemTime {
+        self.0
+    }
+}
+
+/// Says that a run goes no further.
+fn stop(shared: &RunShared) -> Box<EvalAltResult> {
+    shared.stop();
+    EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
+}

@@ -1,0 +1,321 @@
+//! Rows: what runs come to, over a host that answers from a table.
+
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use super::*;
+
+/// Answers calls, and notes them.
+#[derive(Default)]
+struct Host {
+    /// The keys of calls and what was called.
+    calls: Mutex<Vec<(String, String)>>,
+    steps: Mutex<BTreeMap<String, Value>>,
+    /// The run stops at the call of this tool.
+    stops_at: Option<&'static str>,
+}
+
+#[async_trait]
+impl RunHost for Host {
+    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+        let (name, arguments) = match what {
+            RunCall::Tool { name, arguments } => (name, arguments),
+            RunCall::Operation { name, plugin, argument } => (format!("{name} {plugin}"), argument),
+        };
+        self.calls.lock().unwrap().push((key.to_string(), format!("{name} {arguments}")));
+        if self.stops_at == Some(name.as_str()) {
+            return Err(RunStop);
+        }
+        tokio::task::yield_now().await;
+        Ok(match name.as_str() {
+            "files__read" => RunAnswer::Value(json!(format!("content of {}", arguments["path"]))),
+            "files__list" => RunAnswer::Value(json!({ "names": ["a", "b"] })),
+            "my-mail__send" => RunAnswer::Error("the mailbox is full".into()),
+            _ => RunAnswer::Value(json!([name, arguments])),
+        })
+    }
+
+    fn step(&self, key: &str) -> Result<Option<Value>, RunStop> {
+        Ok(self.steps.lock().unwrap().get(key).cloned())
+    }
+
+    fn keep_step(&self, key: &str, value: &Value) {
+        self.steps.lock().unwrap().insert(key.to_string(), value.clone());
+    }
+
+    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
+        Ok(match what {
+            RunLookUp::Search { query, limit } => json!([query, limit]),
+            RunLookUp::Describe { tool } => json!(tool),
+        })
+    }
+}
+
+fn functions() -> Arc<ToolFunctions> {
+    let schema = json!({
+        "type": "object",
+        "properties": { "path": { "type": "string" }, "limit": { "type": "integer" } },
+        "required": ["path"],
+    });
+    let open = json!({ "type": "object" });
+    let tools = [
+        ("files", "files__read", tenon_types::ToolDefinition::new("read", "d", &schema)),
+        ("files", "files__list", tenon_types::ToolDefinition::new("list", "d", &open)),
+        ("my-mail", "my-mail__send", tenon_types::ToolDefinition::new("send", "d", &open)),
+        ("odd", "odd__export", tenon_types::ToolDefinition::new("export", "d", &open)),
+        ("odd", "odd__a-b", tenon_types::ToolDefinition::new("a-b", "d", &open)),
+        ("odd", "odd__a.b", tenon_types::ToolDefinition::new("a.b", "d", &open)),
+        ("tools", "tools__mine", tenon_types::ToolDefinition::new("mine", "d", &open)),
+    ];
+    let tools = tools.iter().map(|(plugin, tool, of)| (*plugin, *tool, of));
+    Arc::new(ToolFunctions::new(tools))
+}
+
+fn limits() -> RunLimits {
+    RunLimits {
+        operations: 200_000,
+        cpu: Duration::from_secs(20),
+        wall: Duration::from_secs(60),
+        calls: 20,
+        parallel: 3,
+        output: 4_000,
+    }
+}
+
+fn began() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(60)
+}
+
+fn compiled(script: &str) -> Result<RunScript, String> {
+    RunScript::compile(script.into(), functions(), &limits(), began())
+}
+
+async fn run_with(script: &str, host: &Arc<Host>) -> RunResult {
+    let script = (script.to_string(), json!({ "n": [1, 2] }), began());
+    let (limits, threads) = (limits(), Threads::new());
+    let run = RunScript::run(script, functions(), &limits, host.clone(), &threads);
+    run.await.expect("there are threads")
+}
+
+async fn run(script: &str) -> RunEnd {
+    run_with(script, &Arc::default()).await.end
+}
+
+#[tokio::test]
+async fn tools_are_functions_of_their_plugins() {
+    for (script, expected) in [
+        ("files.read(#{ path: \"/x\" })", json!("content of \"/x\"")),
+        ("files.list().names", json!(["a", "b"])),
+        (
+            "files.list().names.map(|n| files.read(#{ path: n }))",
+            json!(["content of \"a\"", "content of \"b\""]),
+        ),
+        (
+            "fn both(n) { files.read(#{ path: n }) + \"!\" } both(\"/y\")",
+            json!("content of \"/y\"!"),
+        ),
+        ("data.n[1]", json!(2)),
+        ("fn first() { data.n[0] } first()", json!(1)),
+        ("return 7; 8", json!(7)),
+        (
+            "let x = (); try { my_mail.send() } catch (e) { x = `caught: ${e}`; } x",
+            json!("caught: the mailbox is full"),
+        ),
+        ("odd.export_()", json!(["odd__export", {}])),
+        ("call_tool(\"odd__a-b\", #{ x: 1 })", json!(["odd__a-b", { "x": 1 }])),
+        ("call_tool(\"files.list\")", json!({ "names": ["a", "b"] })),
+        ("tools.search(\"mail\", 3)", json!(["mail", 3])),
+        ("tools.describe(\"my_mail.send\")", json!("my-mail__send")),
+        ("resources.read(\"notes\", \"n:1\")", json!(["resources/read notes", "n:1"])),
+        (
+            "prompts.get(\"p\", \"q\", #{ a: \"b\" })",
+            json!(["prompts/get p", { "arguments": { "a": "b" }, "name": "q" }]),
+        ),
+        ("now().unix", json!(60)),
+        (
+            "parallel([|| files.read(#{ path: \"1\" }), || 2, || files.list().names[0]])",
+            json!(["content of \"1\"", 2, "a"]),
+        ),
+        ("let x = 5; parallel([|| { x += 1; x }, || x])", json!([6, 5])),
+        ("parallel([])", json!([])),
+        ("()", Value::Null),
+    ] {
+        assert_eq!(run(script).await, RunEnd::Value(expected), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_before_anything_is_called() {
+    for (script, expected) in [
+        (
+            "files.raed(#{ path: 1 })",
+            "script:1:7: `files` has no tool `raed`; did you mean `read`?",
+        ),
+        (
+            "let a = 1;\nfils.read(#{ path: 1 })",
+            "script:2:1: there is no variable and no plugin `fils`; did you mean `files`?",
+        ),
+        (
+            "files.read(#{ pth: \"x\", path: \"y\" })",
+            "script:1:15: `files.read` has no argument `pth`; did you mean `path`?",
+        ),
+        (
+            "files.read(#{ path: \"x\", limit: 1, z: 2 })",
+            "`files.read` has no argument `z`; it has limit, path",
+        ),
+        ("files.read(#{ limit: 1 })", "script:1:7: `files.read` needs `path`"),
+        ("files.read()", "script:1:7: `files.read` needs `path`"),
+        ("files.read(\"/x\")", "`files.read` takes its arguments as one map: `files.read(#{ … })`"),
+        ("if false { [|| files.raed()] }", "`files` has no tool `raed`"),
+        (
+            "odd.a_b(#{})",
+            "`odd.a_b` may be \"odd__a-b\" or \"odd__a.b\": call one with `call_tool(NAME, #{ … })`",
+        ),
+        ("let files = 1;", "script:1:5: `files` is the host's; take another name"),
+        ("for tools in [1] {}", "`tools` is the host's; take another name"),
+        ("for (x, data) in [1] {}", "`data` is the host's; take another name"),
+        ("try { 1 } catch (files) { 2 }", "`files` is the host's; take another name"),
+        ("fn read(a, b) { 1 } 2", "`read` is the host's; take another name"),
+        ("fn parallel(x) { x } 2", "`parallel` is the host's; take another name"),
+        ("let f = |files| 1;", "`files` is the host's; take another name"),
+        ("const resources = 1;", "`resources` is the host's; take another name"),
+        ("let x = ", "script:1:9: "),
+        ("eval(\"1\")", "eval"),
+    ] {
+        let Err(problem) = compiled(script) else { panic!("{script}: nothing is wrong") };
+        assert!(problem.contains(expected), "{script}: {problem}");
+    }
+    // What nobody can tell before is no problem.
+    for script in [
+        "let m = #{}; files.read(m)",
+        "let f = Fn(\"f\");",
+        "let readable = files;",
+        "files.list(#{ any: 1 })",
+    ] {
+        assert!(compiled(script).is_ok(), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn no_script_goes_beyond_its_bounds() {
+    for (script, code, expected) in [
+        ("loop {}", "limit", "it took 200000 operations"),
+        ("try { loop {} } catch { 1 }", "limit", "it took 200000 operations"),
+        ("fn f() { f() } f()", "limit", "it reached its"),
+        ("let a = []; loop { a.push(\"0123456789abcdef\" * 10000); }", "trapped", ""),
+        ("let s = \"x\"; loop { s += s; }", "limit", "it reached its"),
+        ("let a = []; loop { a.push(1); }", "limit", ""),
+        ("for i in 0..30 { files.list(); }", "limit", "it made 20 calls, and may make no more"),
+        ("try { for i in 0..30 { files.list(); } } catch { 1 }", "limit", "it made 20 calls"),
+        (
+            "let b = []; for i in 0..10000 { b.push(|| files.list()); } parallel(b)",
+            "limit",
+            "10000 functions in `parallel`",
+        ),
+        (
+            "let b = []; for i in 0..500 { b.push(|| files.list()); } parallel(b)",
+            "limit",
+            "it made 20 calls",
+        ),
+        ("parallel([|| { loop {} }, || { loop {} }])", "limit", "it took 200000 operations"),
+        ("parallel([1])", "trapped", "`parallel` takes an array of functions"),
+        (
+            "let s = \"\"; for i in 0..500 { s += \"0123456789\"; } s",
+            "limit",
+            "its result and what it prints have more than 4000 bytes",
+        ),
+        ("sleep(1)", "trapped", "cannot sleep"),
+        ("import \"x\" as y; 1", "trapped", "modules"),
+        ("throw \"why\"", "failed", "why"),
+        ("my_mail.send()", "failed", "the mailbox is full"),
+        ("call_tool(\"secret__tool\", #{})", "trapped", "there is no tool \"secret__tool\""),
+        ("tools.describe(\"secret__tool\")", "trapped", "there is no tool \"secret__tool\""),
+        ("|x| x", "invalid-result", ""),
+    ] {
+        match run(script).await {
+            RunEnd::Failed { code: found, message } => {
+                assert_eq!(found, code, "{script}: {message}");
+                assert!(message.contains(expected), "{script}: {message}");
+            }
+            end => panic!("{script}: {end:?}"),
+        }
+        // The next one runs.
+        assert_eq!(run("files.list(); ()").await, RunEnd::Value(Value::Null), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_is_kept_as_far_as_there_is_room() {
+    let host = Arc::default();
+    let result = run_with("print(\"one\"); debug(2); 3", &host).await;
+    assert_eq!((result.printed.as_str(), result.calls), ("one\n2\n", 0));
+    let flood = run_with("for i in 0..1000 { print(\"0123456789\"); } ()", &host).await;
+    assert!((3_900..=4_000).contains(&flood.printed.len()), "{}", flood.printed.len());
+    assert!(flood.printed.ends_with("the rest is left out"), "it is cut");
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_goes_no_further_whatever_it_catches() {
+    for script in [
+        "files.list(); my_mail.send(); files.list()",
+        "try { my_mail.send() } catch { files.list(); files.list() } files.list()",
+        "for i in 0..5 { try { my_mail.send(); } catch { } } 7",
+        "parallel([|| my_mail.send(), || { let i = 0; while i < 1000 { i += 1; } i }]); files.list(); 7",
+        "step(\"s\", || my_mail.send()); 7",
+    ] {
+        let host = Arc::new(Host { stops_at: Some("my-mail__send"), ..Host::default() });
+        let result = run_with(script, &host).await;
+        assert_eq!(result.end, RunEnd::Stopped, "{script}");
+        let calls = host.calls.lock().unwrap();
+        let last = calls.last().expect("something was called");
+        assert!(last.1.starts_with("my-mail__send"), "{script}: {calls:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_have_the_same_keys_at_each_attempt() {
+    let script = "
+        files.list();
+        let all = parallel([|| files.read(#{ path: \"a\" }), || { files.list(); files.list() }]);
+        step(\"chosen\", || files.read(#{ path: \"b\" }));
+        files.list();
+    ";
+    let first = Arc::<Host>::default();
+    run_with(script, &first).await;
+    let mut keys = first.calls.lock().unwrap().clone();
+    keys.sort();
+    let expected = [
+        ("1", "files__list {}"),
+        ("2.0.1", "files__read {\"path\":\"a\"}"),
+        ("2.1.1", "files__list {}"),
+        ("2.1.2", "files__list {}"),
+        ("3:chosen.1", "files__read {\"path\":\"b\"}"),
+        ("4", "files__list {}"),
+    ];
+    assert_eq!(keys, expected.map(|(key, call)| (key.to_string(), call.to_string())));
+    // A step that was done is not done again.
+    let again = Arc::new(Host {
+        steps: Mutex::new(first.steps.lock().unwrap().clone()),
+        ..Host::default()
+    });
+    run_with(script, &again).await;
+    assert!(again.calls.lock().unwrap().iter().all(|(key, _)| !key.starts_with('3')));
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_ends() {
+    let script = "loop { try { files.list() } catch {} }".to_string();
+    let host = Arc::<Host>::default();
+    let (threads, limits) = (Threads::new(), limits());
+    let script = (script, Value::Null, began());
+    let run = RunScript::run(script, functions(), &limits, host.clone(), &threads);
+    let waited = tokio::time::timeout(Duration::from_millis(1), run);
+    // However far it came, its thread ends, and nothing keeps the host.
+    let _ = waited.await;
+    let weak = Arc::downgrade(&host);
+    drop(host);
+    while weak.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
+}

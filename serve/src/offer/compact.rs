@@ -1,0 +1,170 @@
+//! The tools of profiles that do not list all: `search` finds tools, and `call` or `run` uses them. They cost a model the
+//! same, however many tools there are.
+
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+use tenon_host::Platform;
+use tenon_host::runs::{CatalogFilter, CatalogTool, MAX_RUN_SCRIPT_BYTES, ToolCatalog};
+
+use super::Profile;
+
+/// How clients are offered the tools of a profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolMode {
+    /// All are listed.
+    #[default]
+    All,
+    /// `search` finds them, and `call` calls one.
+    Search,
+    /// `search` finds them, and `run` runs a script that calls them.
+    Code,
+}
+
+pub(crate) const SEARCH: &str = "search";
+pub(crate) const CALL: &str = "call";
+pub(crate) const RUN: &str = "run";
+
+/// How many tools a search finds where nobody says how many, and at most.
+pub(crate) const DEFAULT_FOUND: usize = 8;
+const MAX_FOUND: usize = 50;
+
+/// What a client reads of running scripts.
+const RUN_DESCRIPTION: &str = r#"Runs a Rhai script that calls tools, so that their results need not pass through you. `search` says how each is called.
+files.read(#{ path: "/a" })  structured content is a value, one text a text, else an array of content blocks
+parallel([|| a.x(), || b.y()])  results in order
+step("name", || …)  done once, even if the script runs again after an approval
+call_tool("name", #{ … }), tools.search("words"), tools.describe("files.read")
+resources.list("plugin"), resources.read("plugin", "uri"), prompts.get("plugin", "name", #{ … })
+A failed call throws: try { … } catch (e) { … }. `data` is what you pass, print(…) is returned, the last value is the result. Rhai: let x = 1; #{ key: 1 } is a map, [1] an array, |x| x + 1 a closure, `a ${x}` a text, () nothing; if, for x in list, while, switch.
+A call that has to be approved pauses the run; pass its id as `resume` once it is approved."#;
+
+/// The tools that such a profile lists, as JSON.
+pub(super) fn items(mode: ToolMode) -> Vec<String> {
+    let found = match mode {
+        ToolMode::Code => "how each is called in a script",
+        _ => "each with its arguments",
+    };
+    let search = json!({
+        "name": SEARCH,
+        "description": format!(
+            "Finds tools by words, and says {found} and what it does. The name of a tool finds all that is known of it."
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": { "type": "string" },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_FOUND },
+            },
+            "required": ["query"],
+            "additionalProperties": false,
+        },
+        "annotations": { "readOnlyHint": true, "openWorldHint": false },
+    });
+    let other = match mode {
+        ToolMode::Code => json!({
+            "name": RUN,
+            "description": RUN_DESCRIPTION,
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "script": { "type": "string", "maxLength": MAX_RUN_SCRIPT_BYTES },
+                    "data": { "description": "any value" },
+                    "resume": { "type": "string" },
+                },
+                "additionalProperties": false,
+            },
+        }),
+        _ => json!({
+            "name": CALL,
+            "description": "Calls a tool that `search` has found.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string" },
+                    "arguments": { "type": "object" },
+                },
+                "required": ["name"],
+                "additionalProperties": false,
+            },
+        }),
+    };
+    vec![search.to_string(), other.to_string()]
+}
+
+/// The catalog of a profile: of these tools, by the names that the platform has for them.
+pub(super) fn catalog(
+    platform: &Platform,
+    profile: &Arc<Profile>,
+    tools: HashSet<String>,
+) -> ToolCatalog {
+    let (of_resources, of_prompts) = (profile.clone(), profile.clone());
+    let named_by = platform.clone();
+    let prompt = move |plugin: &str, name: &str| {
+        let shown = match of_prompts.prefix {
+            true => named_by.registry().rendered_name(plugin, name).map(|name| name.to_string()),
+            false => Some(name.to_string()),
+        };
+        shown.is_some_and(|shown| of_prompts.offers_prompt(&shown))
+    };
+    platform.catalog(CatalogFilter {
+        tool: Box::new(move |name| tools.contains(name)),
+        resource: Box::new(move |uri| of_resources.offers_resource(uri)),
+        prompt: Box::new(prompt),
+    })
+}
+
+/// What a search has found, as text: a line for each tool. A tool that was named, or that is the only one, is described.
+pub(crate) fn found(
+    catalog: &ToolCatalog,
+    mode: ToolMode,
+    shown_name: impl Fn(&CatalogTool) -> String,
+    query: &str,
+    limit: Option<u64>,
+) -> String {
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_FOUND);
+    let named = catalog.tools().iter().find(|tool| {
+        tool.tool == query || tool.function.as_deref() == Some(query) || shown_name(tool) == query
+    });
+    if let Some(tool) = named {
+        return described(tool, mode, &shown_name(tool));
+    }
+    let found = catalog.search(query, limit.clamp(1, MAX_FOUND));
+    match &found[..] {
+        [] => "no tool has one of these words".into(),
+        [only] => described(only, mode, &shown_name(only)),
+        several => {
+            let lines = several.iter().map(|tool| {
+                let call = match mode {
+                    ToolMode::Code => tool.signature(),
+                    _ => format!("{}{}", shown_name(tool), arguments_of(tool)),
+                };
+                format!("{call}  {}", tool.summary())
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// The arguments of a signature: `(path: string)`.
+fn arguments_of(tool: &CatalogTool) -> String {
+    let signature = tool.signature();
+    let inner = signature.split_once("#{ ").and_then(|(_, rest)| rest.strip_suffix(" })"));
+    format!("({})", inner.unwrap_or_default())
+}
+
+fn described(tool: &CatalogTool, mode: ToolMode, shown_name: &str) -> String {
+    let mut all = tool.describe();
+    if mode != ToolMode::Code {
+        all["name"] = shown_name.into();
+        if let Some(members) = all.as_object_mut() {
+            members.remove("call");
+        }
+    }
+    if all["result"] == Value::Null
+        && let Some(members) = all.as_object_mut()
+    {
+        members.remove("result");
+    }
+    all.to_string()
+}

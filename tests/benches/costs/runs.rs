@@ -1,0 +1,157 @@
+//! What rules of calls, the record and runs of scripts cost, and how many tokens a client reads of tools.
+
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tenon_host::runs::{CatalogFilter, RunOutcome};
+use tenon_host::{Allocation, Builder, Call, Caller, Platform};
+use tenon_serve::{EveryClient, Profile, Server, Settings, ToolMode};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::table::Table;
+use crate::{Row, arguments, guests, versus};
+
+/// The calls of the script, and those beside it.
+const CALLS: usize = 20;
+
+/// The rules of a policy.
+const RULES: usize = 200;
+
+/// The tools that a client would read of.
+const TOOLS: usize = 500;
+
+fn builder(configuration: &str) -> Builder {
+    crate::builder(configuration, Allocation::OnDemand)
+}
+
+pub(crate) async fn all(rows: &mut Vec<Row>) {
+    let plugin =
+        format!("plugins.wasm = [{{ path = {:?}, instance = \"shared\" }}]\n", guests::TEXT_TOOLS);
+    let plain = builder(&plugin).build().await.expect("it is built");
+    let one = || Call::new("text_tools__slug", arguments());
+    let call = async |platform: &Platform| {
+        black_box(platform.call(one()).await.expect("it answers"));
+    };
+    for (what, rules) in [
+        ("call under 200 rules for other tools", other_rules()),
+        ("call under 200 rules for its tool", own_rules()),
+    ] {
+        let ruled = builder(&format!("{plugin}{rules}")).build().await.expect("it is built");
+        let times = versus(31, 2_000, async || call(&ruled).await, async || call(&plain).await);
+        rows.push(Row::new(what, times.await, "without rules"));
+        ruled.shutdown().await;
+    }
+    let folder = TempDir::new().expect("there is room");
+    let recording = builder(&plugin).state(folder.path()).build().await.expect("it is built");
+    let times = versus(31, 2_000, async || call(&recording).await, async || call(&plain).await);
+    rows.push(Row::new("recorded call", times.await, "without a record"));
+    for (what, builder) in [
+        ("script of 20 calls", builder(&plugin)),
+        ("script of 20 calls, kept on disk", builder(&plugin).state(folder.path())),
+    ] {
+        let platform = builder.build().await.expect("it is built");
+        let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+        let runner = platform.runner(&catalog, Caller::default());
+        let script = format!("for i in 0..{CALLS} {{ text_tools.slug(data); }}");
+        let times = versus(
+            31,
+            100,
+            async || {
+                let report = runner.run(script.clone(), arguments()).await.expect("it runs");
+                assert!(matches!(report.outcome, RunOutcome::Done(_)), "{report:?}");
+            },
+            async || {
+                for _ in 0..CALLS {
+                    call(&platform).await;
+                }
+            },
+        );
+        rows.push(Row::new(what, times.await, "20 calls"));
+        platform.shutdown().await;
+    }
+    plain.shutdown().await;
+    recording.shutdown().await;
+}
+
+fn other_rules() -> String {
+    (0..RULES).fold(String::new(), |mut rules, number| {
+        let _ = writeln!(rules, "tools.other{number}__x.approve = \"ask\"");
+        rules
+    })
+}
+
+/// Rules for the tool that is called, none of which fits its arguments.
+fn own_rules() -> String {
+    (0..RULES).fold(String::new(), |mut rules, number| {
+        let _ = writeln!(
+            rules,
+            "[[tools.text_tools__slug.when]]\napprove = \"ask\"\narguments.\"/text\".equals = \"{number}\""
+        );
+        rules
+    })
+}
+
+/// Prints how many tokens a client reads of many tools, and of those that find them.
+pub(crate) async fn print_tokens() {
+    let tokenizer = tiktoken_rs::o200k_base().expect("it is part of the library");
+    let mut table = Table::new(
+        "Tokens of the tools of a client (o200k_base), 500 tools of 10 plugins",
+        ["listed", "tools", "tokens"],
+    );
+    for (what, mode) in [
+        ("all", ToolMode::All),
+        ("`search` and `call`", ToolMode::Search),
+        ("`search` and `run`", ToolMode::Code),
+    ] {
+        let tools = listed(mode).await;
+        let text = Value::from(tools.clone()).to_string();
+        let tokens = tokenizer.encode_ordinary(&text).len();
+        table.row([what.to_string(), tools.len().to_string(), tokens.to_string()]);
+        assert!(mode == ToolMode::All || tokens <= 900, "{what} take {tokens} tokens");
+    }
+    table.print();
+}
+
+/// The tools that a client with such a profile lists.
+async fn listed(mode: ToolMode) -> Vec<Value> {
+    let folder = TempDir::new().expect("there is room");
+    let mut scripts = Vec::new();
+    for plugin in 0..10 {
+        let mut script = String::new();
+        for tool in 0..TOOLS / 10 {
+            let _ = writeln!(
+                script,
+                r#"tool(#{{ name: "operation_{tool}", description: "Does the operation {tool} with a document, and says what came of it",
+                schema: #{{ type: "object", properties: #{{ path: #{{ type: "string", description: "the document" }},
+                limit: #{{ type: "integer", description: "how much of it" }} }}, required: ["path"] }} }}, |a| a.path);"#
+            );
+        }
+        let path = folder.path().join(format!("plugin{plugin}.rhai"));
+        std::fs::write(&path, script).expect("there is room");
+        scripts.push(path);
+    }
+    let builder: Builder = builder(&format!("plugins.scripts = {scripts:?}"));
+    let platform = builder.client_features(EveryClient).build().await.expect("it is built");
+    let settings = Settings::with_profile(Profile { mode, ..Profile::default() });
+    let server = Server::new(platform.clone(), settings).expect("the settings are right");
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (input, output) = tokio::io::split(theirs);
+    let serving = tokio::spawn(async move {
+        server.serve_lines(None, BufReader::new(input), output, std::future::pending()).await
+    });
+    let (answers, mut requests) = tokio::io::split(ours);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let list =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+    requests.write_all(format!("{list}\n").as_bytes()).await.expect("it listens");
+    let line = BufReader::new(answers).lines().next_line().await.expect("it answers");
+    let answer: Value = serde_json::from_str(&line.expect("it answers")).expect("it is JSON");
+    serving.abort();
+    platform.shutdown().await;
+    answer["result"]["tools"].as_array().expect("it is a list").clone()
+}

@@ -1,0 +1,215 @@
+//! Runs of scripts: from the command, by MCP clients of profiles that list no tools, and on two hosts with one store.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport};
+use tenon_host::services::{ApprovalScope, GrantAll, SqliteStore};
+use tenon_host::{Caller, Platform};
+
+use crate::support::{Project, parsed, stderr, stdout};
+
+/// Counts what it was told to write.
+const SCRIPT: &str = r#"
+    let schema = #{ type: "object", properties: #{ path: #{ type: "string" } }, required: ["path"] };
+    tool(#{ name: "write", description: "Writes a note", schema: schema }, |a| `write ${state.increment("writes", 1)}`);
+    tool(#{ name: "writes", description: "Counts notes", annotations: #{ read_only: true } }, |a| {
+        #{ count: state.get("writes", 0) }
+    });
+    tool(#{ name: "fail", description: "Fails" }, |a| throw "it is what it does");
+"#;
+
+fn project(configuration: &str) -> Project {
+    let project = Project::new(&format!("plugins.folders = [\"own\"]\n{configuration}"));
+    project.write("own/notes/notes.rhai", SCRIPT);
+    project.write(
+        "own/notes/plugin.toml",
+        "plugin.id = \"notes\"\nruntime = { kind = \"rhai\", path = \"notes.rhai\" }\ncapabilities.state = [\"user\"]",
+    );
+    project
+}
+
+fn approved(configuration: &str) -> Project {
+    let project = project(configuration);
+    for arguments in [&["trust", "--yes"][..], &["approve", "--all", "--yes"]] {
+        let output = project.tenon(arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    project
+}
+
+const ASK: &str = "tools.notes__write.approve = \"ask\"";
+
+/// A host of the project over a store.
+async fn host(project: &Project, store: SqliteStore) -> Platform {
+    let builder = project.builder().workspace(project.path("")).store(store).approver(GrantAll);
+    builder.build().await.expect("it is built")
+}
+
+fn memory() -> SqliteStore {
+    SqliteStore::in_memory().expect("there is memory")
+}
+
+fn ada() -> Caller {
+    Caller { principal: Some("ada".into()), ..Caller::default() }
+}
+
+async fn run(platform: &Platform, script: &str) -> RunReport {
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let runner = platform.runner(&catalog, ada());
+    runner.run(script.into(), json!({ "n": 3 })).await.expect("the host works")
+}
+
+async fn resume(platform: &Platform, id: &str) -> Result<RunReport, RunError> {
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    platform.runner(&catalog, ada()).resume(id).await
+}
+
+fn done(report: &RunReport) -> &Value {
+    match &report.outcome {
+        RunOutcome::Done(value) => value,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_script_calls_tools_and_its_result_alone_is_returned() {
+    let project = project("");
+    let platform = host(&project, memory()).await;
+    let report = run(
+        &platform,
+        "for i in 0..data.n { print(notes.write(#{ path: `${i}` })); }
+         try { notes.fail(); } catch (e) { print(`caught ${e}`); }
+         notes.writes().count",
+    )
+    .await;
+    assert_eq!(done(&report), &json!(3));
+    assert_eq!(report.printed, "write 1\nwrite 2\nwrite 3\ncaught it is what it does\n");
+    assert_eq!((report.usage.calls, report.called.len()), (5, 5));
+    // What it called is in the record as any call is.
+    let found = run(&platform, "tools.search(\"path\")[0]").await;
+    let expected = json!({ "call": "notes.write(#{ path: string })", "description": "Writes a note", "name": "notes__write" });
+    assert_eq!(done(&found), &expected);
+    let described = run(&platform, "tools.describe(\"notes.writes\").description").await;
+    assert_eq!(done(&described), &json!("Counts notes"));
+    let wrong = run(&platform, "notes.write(#{ pth: 1 })").await;
+    let RunOutcome::Failed { code, message } = &wrong.outcome else { panic!("{wrong:?}") };
+    assert_eq!(code, "invalid-script");
+    assert!(
+        message.contains("`notes.write` has no argument `pth`; did you mean `path`?"),
+        "{message}"
+    );
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_pauses_for_an_approval_and_goes_on_where_it_was() {
+    let project = project(ASK);
+    let platform = host(&project, memory()).await;
+    let script = "
+        let before = notes.writes().count;
+        let chosen = step(\"choice\", || \"/a\");
+        let first = try_write(chosen);
+        let second = notes.write(#{ path: \"/b\" });
+        [before, first, second, notes.writes().count]
+        fn try_write(path) { notes.write(#{ path: path }) }
+    ";
+    let script = script.replace("[before", "return [before").replace("count]", "count];");
+    let paused = run(&platform, &script).await;
+    let RunOutcome::Paused { approval, tool, message } = &paused.outcome else {
+        panic!("{paused:?}")
+    };
+    assert_eq!(tool, "notes__write");
+    assert!(message.contains(r#"it would be called with {"path":"/a"}"#), "{message}");
+    // Nothing is approved yet: it pauses again, at the same call.
+    let again = resume(&platform, &paused.id).await.unwrap();
+    assert_eq!(again.outcome, paused.outcome);
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    let second = resume(&platform, &paused.id).await.unwrap();
+    let RunOutcome::Paused { approval, message, .. } = &second.outcome else {
+        panic!("{second:?}")
+    };
+    assert!(message.contains(r#"{"path":"/b"}"#), "{message}");
+    // Another one does not get it.
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let other = platform.runner(&catalog, Caller::default()).resume(&paused.id).await;
+    assert!(matches!(other, Err(RunError::NotFound(_))));
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    let last = resume(&platform, &paused.id).await.unwrap();
+    assert_eq!(done(&last), &json!([0, "write 1", "write 2", 2]));
+    // How it ended is written after it was answered.
+    let error = loop {
+        match resume(&platform, &paused.id).await.unwrap_err().to_string() {
+            error if error.ends_with("it runs") => tokio::task::yield_now().await,
+            error => break error,
+        }
+    };
+    assert_eq!(error, format!("the run {} cannot go on: it has ended", paused.id));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_approval_may_be_for_the_rest_of_a_run() {
+    let project = project(ASK);
+    let platform = host(&project, memory()).await;
+    let script = "for i in 0..3 { notes.write(#{ path: `${i}` }); } notes.writes().count";
+    let paused = run(&platform, script).await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    let scope = ApprovalScope::Run { fixed: Some(vec![]) };
+    platform.approve_call(approval, scope, None).await.unwrap();
+    assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!(3));
+    // Another run is another matter.
+    let other = run(&platform, script).await;
+    assert!(matches!(other.outcome, RunOutcome::Paused { .. }), "{other:?}");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_script_that_does_something_else_ends_with_the_place() {
+    let project = project(ASK);
+    let platform = host(&project, memory()).await;
+    // What a plugin answers is journalled; what it counts in the meantime is not asked again.
+    let paused =
+        run(&platform, "parallel([|| notes.write(#{ path: \"/a\" }), || notes.writes()]); 1").await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!(1));
+    assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(1));
+    platform.shutdown().await;
+}
+
+#[test]
+fn the_command_runs_pauses_and_resumes() {
+    let project = approved(ASK);
+    project.write("s.rhai", "let n = notes.writes().count; notes.write(#{ path: data.path }); [n, notes.writes().count]");
+    let data = r#"{"path": "/a"}"#;
+    let output = project.tenon(&["--json", "run", "s.rhai", "--data", data]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let paused = parsed(&output);
+    let (id, approval) =
+        (paused["id"].as_str().unwrap(), paused["paused"]["approval"].as_str().unwrap());
+    let listed = stdout(&project.tenon(&["runs"]));
+    assert!(
+        listed.starts_with(id) && listed.contains(&format!("paused for {approval} (notes__write)")),
+        "{listed}"
+    );
+    assert!(project.tenon(&["approve", approval, "--yes"]).status.success());
+    let resumed = project.tenon(&["run", "--resume", id]);
+    assert_eq!(stdout(&resumed), "[\n  0,\n  1\n]\n", "{}", stderr(&resumed));
+    let shown = stdout(&project.tenon(&["runs", "show", id]));
+    for part in [
+        "  done\n",
+        "script:\n  let n",
+        "data: {\"path\":\"/a\"}",
+        "  1  notes__writes  ",
+        "  2  notes__write  ",
+        "result: [0,1]",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let missing = project.tenon(&["run", "--resume", "R-000000000000"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("there is no run R-000000000000"));
+    let wrong = project.tenon(&["run", "-"]);
+    // Nothing is a script, too.
+    assert_eq!(stdout(&wrong), "null\n");
+}
