@@ -122,7 +122,8 @@ impl Work {
     async fn call_tool(&self, name: &str, arguments: Value) -> Result<String, RpcError> {
         let tools = self.offer.tools(&self.peer.profile, self.era);
         if let Some(catalog) = tools.catalog().cloned() {
-            return self.call_compact(&tools, &catalog, name, arguments).await;
+            // Most clients never come here: what it keeps is not part of every call.
+            return Box::pin(self.call_compact(&tools, &catalog, name, arguments)).await;
         }
         let Some(target) = tools.target(name) else {
             return Err(no_tool(name));
