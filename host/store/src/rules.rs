@@ -36,6 +36,22 @@ pub fn check_value(key: &str, value: &[u8]) -> StoreResult<()> {
     }
 }
 
+/// What a value comes to after a number is added to it; one that is absent is zero.
+///
+/// # Errors
+///
+/// Where the value is no number, or the sum is too large.
+pub fn incremented(key: &str, value: Option<&[u8]>, delta: i64) -> StoreResult<i64> {
+    let number = match value {
+        None => 0,
+        Some(value) => str::from_utf8(value)
+            .ok()
+            .and_then(|text| text.parse::<i64>().ok())
+            .ok_or_else(|| StoreError::NotANumber { key: key.into() })?,
+    };
+    number.checked_add(delta).ok_or_else(|| StoreError::Overflow { key: key.into() })
+}
+
 /// What an entry of a log counts, in bytes.
 #[must_use]
 pub fn entry_bytes(value: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
 //! The state of plugins in PostgreSQL.
 
 use postgres::{GenericClient, Row, Transaction};
-use tenon_store::rules::{check_keys, check_value};
+use tenon_store::rules::{check_keys, check_value, incremented};
 use tenon_store::{
     Bucket, BucketUsage, KeyPage, MAX_BATCH_BYTES, MAX_PAGE_KEYS, Quota, Scope, StateStore,
     StoreError, SwapOutcome,
@@ -120,15 +120,7 @@ impl StateStore for PostgresStore {
     ) -> Result<i64, StoreError> {
         check_keys([key])?;
         self.change_bucket(bucket, Some(quota), |bucket| {
-            let number = match bucket.get(key)? {
-                None => 0,
-                Some(value) => str::from_utf8(&value)
-                    .ok()
-                    .and_then(|text| text.parse::<i64>().ok())
-                    .ok_or_else(|| StoreError::NotANumber { key: key.into() })?,
-            };
-            let sum = number.checked_add(delta);
-            let sum = sum.ok_or_else(|| StoreError::Overflow { key: key.into() })?;
+            let sum = incremented(key, bucket.get(key)?.as_deref(), delta)?;
             bucket.set(key, sum.to_string().as_bytes())?;
             Ok(sum)
         })

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use super::{SqliteStore, execute, query};
 use crate::bucket::{Bucket, Scope};
 use crate::error::{Failure, StoreError, StoreResult};
-use crate::rules::{check_keys, check_value};
+use crate::rules::{check_keys, check_value, incremented};
 use crate::state::{
     BucketUsage, KeyPage, MAX_BATCH_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES, Quota, StateStore,
     SwapOutcome,
@@ -102,15 +102,7 @@ impl StateStore for SqliteStore {
     fn increment(&self, bucket: &Bucket, key: &str, delta: i64, quota: Quota) -> StoreResult<i64> {
         check_keys([key])?;
         self.change(bucket, Some(quota), |bucket| {
-            let number = match bucket.get(key)? {
-                None => 0,
-                Some(value) => str::from_utf8(&value)
-                    .ok()
-                    .and_then(|text| text.parse::<i64>().ok())
-                    .ok_or_else(|| StoreError::NotANumber { key: key.into() })?,
-            };
-            let sum = number.checked_add(delta);
-            let sum = sum.ok_or_else(|| StoreError::Overflow { key: key.into() })?;
+            let sum = incremented(key, bucket.get(key)?.as_deref(), delta)?;
             bucket.set(key, sum.to_string().as_bytes())?;
             Ok(sum)
         })
