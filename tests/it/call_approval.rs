@@ -21,23 +21,12 @@ const SCRIPT: &str = r#"
 
 /// A project with this configuration and a script that keeps count.
 fn project(configuration: &str) -> Project {
-    let project = Project::new(&format!("plugins.folders = [\"own\"]\n{configuration}"));
-    project.write("own/notes/notes.rhai", SCRIPT);
-    project.write(
-        "own/notes/plugin.toml",
-        "plugin.id = \"notes\"\nruntime = { kind = \"rhai\", path = \"notes.rhai\" }\ncapabilities.state = [\"user\"]",
-    );
-    project
+    Project::with_notes(configuration, SCRIPT)
 }
 
 /// The same, trusted and approved for the command.
 fn approved(configuration: &str) -> Project {
-    let project = project(configuration);
-    for arguments in [&["trust", "--yes"][..], &["approve", "--all", "--yes"]] {
-        let output = project.tenon(arguments);
-        assert!(output.status.success(), "{}", stderr(&output));
-    }
-    project
+    project(configuration).approved()
 }
 
 const WRITE: [&str; 4] = ["call", "notes__write", "path=/a", "text=x"];

@@ -58,6 +58,26 @@ impl Project {
         project
     }
 
+    /// A project with this configuration and a script `notes`, which may keep state.
+    pub(crate) fn with_notes(configuration: &str, script: &str) -> Self {
+        let project = Self::new(&format!("plugins.folders = [\"own\"]\n{configuration}"));
+        project.write("own/notes/notes.rhai", script);
+        project.write(
+            "own/notes/plugin.toml",
+            "plugin.id = \"notes\"\nruntime = { kind = \"rhai\", path = \"notes.rhai\" }\ncapabilities.state = [\"user\"]",
+        );
+        project
+    }
+
+    /// The same, trusted and approved for the command.
+    pub(crate) fn approved(self) -> Self {
+        for arguments in [&["trust", "--yes"][..], &["approve", "--all", "--yes"]] {
+            let output = self.tenon(arguments);
+            assert!(output.status.success(), "{}", stderr(&output));
+        }
+        self
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
