@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tenon_store::IdKind;
 
 use crate::action::{Action, ActionDigest};
 use crate::{CallApprovalError, Result};
@@ -170,23 +171,10 @@ impl Approval {
     }
 }
 
-/// The letters of ids: no two of them are mistaken for each other (Crockford's base 32).
-const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
-/// What ids begin with. No id of a plugin does.
-const ID_PREFIX: &str = "A-";
-
-/// How many letters follow.
-const ID_LETTERS: usize = 12;
-
-/// The id that is made of some bytes.
-pub(crate) fn id_of(bytes: &[u8]) -> String {
-    let letters = bytes.iter().take(ID_LETTERS).map(|byte| LETTERS[usize::from(byte % 32)] as char);
-    ID_PREFIX.chars().chain(letters).collect()
-}
+/// Ids of approvals. None of a plugin begins so.
+pub(crate) const IDS: IdKind = IdKind::new("A-");
 
 /// Whether a text is the id of an approval of a call.
 pub fn is_approval_id(text: &str) -> bool {
-    let letters = text.strip_prefix(ID_PREFIX).unwrap_or_default();
-    letters.len() == ID_LETTERS && letters.bytes().all(|byte| LETTERS.contains(&byte))
+    IDS.is_of(text)
 }

@@ -1,11 +1,11 @@
 //! The approvals of a store: what was decided of a call, and each step of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tenon_store::{HeldLock, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS, Store};
+use tenon_store::{ItemOutcome, ItemQuota, MAX_PAGE_ITEMS, ProcessLock, Store};
 
 use crate::action::{Action, ActionDigest};
-use crate::approval::{Approval, ApprovalState, AskedCall, CallPlace, id_of};
+use crate::approval::{Approval, ApprovalState, AskedCall, CallPlace, IDS};
 use crate::event::{ApprovalEvent, ApprovalStep};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
 use crate::{CallApprovalError, Result};
@@ -41,14 +41,7 @@ const MAX_TRIES: usize = 8;
 pub struct CallApprovals {
     store: Arc<dyn Store>,
     /// The lock that says that this process lives, from the first call on that begins.
-    lock: Mutex<Option<Arc<ProcessLock>>>,
-}
-
-/// Says that a process lives.
-#[derive(Debug)]
-struct ProcessLock {
-    name: String,
-    _held: Box<dyn HeldLock>,
+    lock: ProcessLock,
 }
 
 /// What is decided of a call.
@@ -83,7 +76,7 @@ pub enum Found {
 impl CallApprovals {
     /// The approvals that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lock: Mutex::default() }
+        Self { store, lock: ProcessLock::new("process/") }
     }
 
     /// Looks up what is decided of a call, and begins one that was approved once: nobody else makes it then.
@@ -143,22 +136,14 @@ impl CallApprovals {
         let asked = Approval::new(id_of_action(action), action, call, now);
         let expires = Some(after(now, MAX_WAIT));
         for _ in 0..MAX_TRIES {
-            let known = self.of(action, now)?;
-            let version = match &known {
-                Some((Approval { state: ApprovalState::Pending, id, .. }, _)) => {
-                    return Ok(id.clone());
-                }
-                // That nobody knows how it ended is kept.
-                Some((Approval { state: ApprovalState::Unknown { .. }, id, .. }, _)) => {
-                    return Ok(id.clone());
-                }
-                Some((approval, _)) => {
-                    let (id, why) = (approval.id.clone(), "it is decided already");
-                    return Err(CallApprovalError::Undecidable { id, why });
-                }
-                None => None,
-            };
-            if self.put(&asked, version, expires, now)?.is_some() {
+            if let Some((Approval { id, state, .. }, _)) = self.of(action, now)? {
+                return match state {
+                    // That nobody knows how it ended is kept.
+                    ApprovalState::Pending | ApprovalState::Unknown { .. } => Ok(id),
+                    _ => Err(CallApprovalError::Undecidable { id, why: "it is decided already" }),
+                };
+            }
+            if self.put(&asked, None, expires, now)?.is_some() {
                 self.log(ApprovalEvent::of(&asked, ApprovalStep::Asked), now)?;
                 return Ok(asked.id);
             }
@@ -328,8 +313,8 @@ impl CallApprovals {
         version: Option<u64>,
         now: u64,
     ) -> Result<Option<BegunCall>> {
-        let lock = self.process_lock()?;
-        let state = ApprovalState::Running { at: now, lock: lock.name.clone() };
+        let lock = self.lock.name(&*self.store)?.ok_or(CallApprovalError::NoRandomness)?;
+        let state = ApprovalState::Running { at: now, lock };
         let running = Approval { state, ..approval.clone() };
         // It does not expire: how it ends has to be known.
         let Some(version) = self.put(&running, version, None, now)? else { return Ok(None) };
@@ -490,25 +475,11 @@ impl CallApprovals {
     /// As if the process had died.
     #[cfg(test)]
     pub(crate) fn lose_lock(&self) {
-        self.lock.lock().unwrap().take();
+        self.lock.release();
     }
 
     fn log(&self, event: ApprovalEvent, now: u64) -> Result<()> {
         ApprovalEvent::append(&*self.store, &[event], now)
-    }
-
-    /// The lock of this process. One that is lost is taken anew, under another name.
-    fn process_lock(&self) -> Result<Arc<ProcessLock>> {
-        let mut known = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lock) = &*known
-            && self.store.is_locked(&lock.name)?
-        {
-            return Ok(lock.clone());
-        }
-        let name = format!("process/{}", random_id()?);
-        let held = self.store.hold_lock(&name)?;
-        let held = held.ok_or(CallApprovalError::NoRandomness)?;
-        Ok(known.insert(Arc::new(ProcessLock { name, _held: held })).clone())
     }
 }
 
@@ -578,11 +549,9 @@ fn after(now: u64, time: Duration) -> u64 {
 
 /// The id by which a call is decided: the same for the same call.
 fn id_of_action(action: &Action) -> String {
-    id_of(&ActionDigest::of(&[b"approval", &action.digest().0]).0)
+    IDS.of(&ActionDigest::of(&[b"approval", &action.digest().0]).0)
 }
 
 fn random_id() -> Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| CallApprovalError::NoRandomness)?;
-    Ok(id_of(&bytes))
+    IDS.random().ok_or(CallApprovalError::NoRandomness)
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tenon_store::IdKind;
 
 use crate::{Result, RunError};
 
@@ -114,22 +115,13 @@ impl Run {
     }
 }
 
-/// The letters of ids: no two of them are mistaken for each other (Crockford's base 32).
-const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
-const ID_PREFIX: &str = "R-";
-
-const ID_LETTERS: usize = 12;
+const IDS: IdKind = IdKind::new("R-");
 
 pub(crate) fn random_id() -> Result<String> {
-    let mut bytes = [0; ID_LETTERS];
-    getrandom::fill(&mut bytes).map_err(|_| RunError::NoRandomness)?;
-    let letters = bytes.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char);
-    Ok(ID_PREFIX.chars().chain(letters).collect())
+    IDS.random().ok_or(RunError::NoRandomness)
 }
 
 /// Whether a text is the id of a run.
 pub fn is_run_id(text: &str) -> bool {
-    let letters = text.strip_prefix(ID_PREFIX).unwrap_or_default();
-    letters.len() == ID_LETTERS && letters.bytes().all(|byte| LETTERS.contains(&byte))
+    IDS.is_of(text)
 }

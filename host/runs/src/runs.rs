@@ -1,10 +1,10 @@
 //! The runs of a store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Durability, HeldLock, ItemOutcome, ItemQuota, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS,
-    NewEntry, Store, StoreError,
+    Durability, ItemOutcome, ItemQuota, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS, NewEntry,
+    ProcessLock, Store, StoreError,
 };
 
 use crate::journal::{Journal, JournalEntry};
@@ -27,13 +27,13 @@ const MAX_JOURNAL_BYTES: u64 = 16 << 20;
 pub struct Runs {
     store: Arc<dyn Store>,
     /// The lock that says that this process lives.
-    lock: Mutex<Option<(String, Box<dyn HeldLock>)>>,
+    lock: ProcessLock,
 }
 
 impl Runs {
     /// The runs that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lock: Mutex::default() }
+        Self { store, lock: ProcessLock::new("runs/") }
     }
 
     /// Makes an id that no run has.
@@ -237,24 +237,14 @@ impl Runs {
         Ok(())
     }
 
-    /// The lock of this process. One that is lost is taken anew, under another name.
     fn process_lock(&self) -> Result<String> {
-        let mut known = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((name, _)) = &*known
-            && self.store.is_locked(name)?
-        {
-            return Ok(name.clone());
-        }
-        let name = format!("runs/{}", random_id()?);
-        let held = self.store.hold_lock(&name)?.ok_or(RunError::NoRandomness)?;
-        *known = Some((name.clone(), held));
-        Ok(name)
+        self.lock.name(&*self.store)?.ok_or(RunError::NoRandomness)
     }
 
     /// As if the process had died.
     #[cfg(test)]
     pub(crate) fn lose_lock(&self) {
-        self.lock.lock().unwrap().take();
+        self.lock.release();
     }
 }
 

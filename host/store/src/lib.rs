@@ -30,6 +30,7 @@ mod bucket;
 mod error;
 #[cfg(any(test, feature = "expectations"))]
 pub mod expectations;
+mod id;
 mod item;
 mod lazy;
 mod lock;
@@ -42,9 +43,10 @@ mod tests;
 
 pub use bucket::{Bucket, Scope};
 pub use error::StoreError;
+pub use id::IdKind;
 pub use item::{Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS};
 pub use lazy::{FILE_NAME, LazyStore};
-pub use lock::{HeldLock, LockStore};
+pub use lock::{HeldLock, LockStore, ProcessLock};
 pub use log::{
     Durability, ENTRY_OVERHEAD_BYTES, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
     MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry, check_log,

@@ -2,8 +2,10 @@
 //! whether it still does.
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::StoreResult;
+use crate::id::IdKind;
 
 /// A lock that this process holds. Dropping it lets the lock go at once, and so does the end of the process, however
 /// it comes. It may outlive the store that gave it.
@@ -30,4 +32,43 @@ pub trait LockStore: Send + Sync + 'static {
 
     /// Returns whether somebody holds a lock: another process, or this one. Asking keeps nobody from taking it.
     fn is_locked(&self, name: &str) -> StoreResult<bool>;
+}
+
+/// The lock by which others see that this process lives, under a random name. It is taken when it is first needed.
+#[derive(Debug)]
+pub struct ProcessLock {
+    names: IdKind,
+    held: Mutex<Option<(String, Box<dyn HeldLock>)>>,
+}
+
+impl ProcessLock {
+    /// A lock whose name begins so.
+    #[must_use]
+    pub const fn new(beginning: &'static str) -> Self {
+        Self { names: IdKind::new(beginning), held: Mutex::new(None) }
+    }
+
+    /// Returns the name of the lock, which is held as long as this lives. One that the store has lost is taken anew, under
+    /// another name. Nothing where no name can be made.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn name(&self, store: &(impl LockStore + ?Sized)) -> StoreResult<Option<String>> {
+        let mut known = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((name, _)) = &*known
+            && store.is_locked(name)?
+        {
+            return Ok(Some(name.clone()));
+        }
+        let Some(name) = self.names.random() else { return Ok(None) };
+        let Some(held) = store.hold_lock(&name)? else { return Ok(None) };
+        *known = Some((name.clone(), held));
+        Ok(Some(name))
+    }
+
+    /// Lets the lock go, as the end of the process does.
+    pub fn release(&self) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
 }
