@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 use crate::error::StoreResult;
-use crate::rules::entry_bytes;
 
 /// The longest entry of a log, in bytes.
 pub const MAX_ENTRY_BYTES: usize = 1 << 20;
@@ -112,6 +111,27 @@ impl LogSummary {
     /// That of a log without entries.
     pub const EMPTY: Self =
         Self { first: 1, next: 1, bytes: 0, before: LogHash::NONE, last: LogHash::NONE };
+
+    /// Adds an entry. Returns its number and its hash.
+    pub fn add(&mut self, entry: NewEntry<'_>) -> (u64, LogHash) {
+        let number = self.next;
+        self.last = self.last.next(number, entry.at, entry.value);
+        self.next += 1;
+        self.bytes += entry_bytes(entry.value.len() as u64);
+        (number, self.last)
+    }
+
+    /// Removes the oldest entry, which has this number and this hash, and a value of this length in bytes.
+    pub fn remove_oldest(&mut self, number: u64, hash: LogHash, length: u64) {
+        self.first = number + 1;
+        self.before = hash;
+        self.bytes = self.bytes.saturating_sub(entry_bytes(length));
+    }
+}
+
+/// What an entry counts whose value has this length, in bytes.
+fn entry_bytes(length: u64) -> u64 {
+    length + ENTRY_OVERHEAD_BYTES
 }
 
 /// How entries are kept.
@@ -213,7 +233,7 @@ fn check_entries(store: &dyn LogStore, log: &str, summary: LogSummary) -> StoreR
             if entry.number != number || entry.hash != hash {
                 return Ok(LogCheck::Broken(number));
             }
-            bytes += entry_bytes(&entry.value);
+            bytes += entry_bytes(entry.value.len() as u64);
             number += 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{StoreError, StoreResult};
 use crate::item::{Item, ItemQuota, MAX_ITEM_BYTES};
-use crate::log::{ENTRY_OVERHEAD_BYTES, LogPolicy, MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry};
+use crate::log::{LogPolicy, MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry};
 use crate::state::{MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 /// Checks the keys of one call.
@@ -50,12 +50,6 @@ pub fn incremented(key: &str, value: Option<&[u8]>, delta: i64) -> StoreResult<i
             .ok_or_else(|| StoreError::NotANumber { key: key.into() })?,
     };
     number.checked_add(delta).ok_or_else(|| StoreError::Overflow { key: key.into() })
-}
-
-/// What an entry of a log counts, in bytes.
-#[must_use]
-pub fn entry_bytes(value: &[u8]) -> u64 {
-    value.len() as u64 + ENTRY_OVERHEAD_BYTES
 }
 
 /// Checks the entries that one call adds to a log.

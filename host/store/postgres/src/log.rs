@@ -1,10 +1,10 @@
 //! Logs in PostgreSQL.
 
 use postgres::{GenericClient, Row, Transaction};
-use tenon_store::rules::{bytes_kept, check_new_entries, entry_bytes};
+use tenon_store::rules::{bytes_kept, check_new_entries};
 use tenon_store::{
-    Durability, ENTRY_OVERHEAD_BYTES, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
-    MAX_BATCH_ENTRIES, NewEntry, StoreError,
+    Durability, LogEntry, LogHash, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES, NewEntry,
+    StoreError,
 };
 
 use crate::{Failure, PostgresStore, signed};
@@ -134,14 +134,12 @@ fn add(
 ) -> Result<(), Failure> {
     let (mut numbers, mut times) = (Vec::new(), Vec::new());
     let (mut hashes, mut values) = (Vec::new(), Vec::new());
-    for NewEntry { at, value } in entries {
-        summary.last = summary.last.next(summary.next, *at, value);
-        numbers.push(signed(summary.next));
-        times.push(signed(*at));
-        hashes.push(summary.last.as_bytes().to_vec());
-        values.push(*value);
-        summary.next += 1;
-        summary.bytes += entry_bytes(value);
+    for entry in entries {
+        let (number, hash) = summary.add(*entry);
+        numbers.push(signed(number));
+        times.push(signed(entry.at));
+        hashes.push(hash.as_bytes().to_vec());
+        values.push(entry.value);
     }
     // One statement: each takes a message and its answer.
     transaction.execute(
@@ -171,10 +169,7 @@ fn remove_oldest(
             if summary.bytes <= bytes {
                 break;
             }
-            summary.first = number(&row, 0) + 1;
-            summary.before = hash(&row, 1)?;
-            let length = number(&row, 2) + ENTRY_OVERHEAD_BYTES;
-            summary.bytes = summary.bytes.saturating_sub(length);
+            summary.remove_oldest(number(&row, 0), hash(&row, 1)?, number(&row, 2));
         }
     }
     let delete = "DELETE FROM tenon_log_entries WHERE log = $1 AND number < $2";

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, Transaction, params};
 use super::{SqliteStore, execute, query};
 use crate::error::{Failure, StoreResult};
 use crate::log::{LogEntry, LogHash, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES, NewEntry};
-use crate::rules::{bytes_kept, check_new_entries, entry_bytes};
+use crate::rules::{bytes_kept, check_new_entries};
 
 impl LogStore for SqliteStore {
     fn append(
@@ -112,12 +112,10 @@ fn add(
     let mut insert = transaction.prepare_cached(
         "INSERT INTO log_entries (log, number, at, hash, value) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    for NewEntry { at, value } in entries {
-        summary.last = summary.last.next(summary.next, *at, value);
-        let number = summary.next as i64;
-        insert.execute(params![id, number, *at as i64, summary.last.as_bytes(), value])?;
-        summary.next += 1;
-        summary.bytes += entry_bytes(value);
+    for entry in entries {
+        let (number, hash) = summary.add(*entry);
+        let NewEntry { at, value } = entry;
+        insert.execute(params![id, number as i64, *at as i64, hash.as_bytes(), value])?;
     }
     Ok(())
 }
@@ -136,10 +134,7 @@ fn remove_oldest(
     while summary.bytes > bytes
         && let Some(row) = rows.next()?
     {
-        summary.first = number(row, 0)? + 1;
-        summary.before = hash(row, 1)?;
-        let length = number(row, 2)? + crate::log::ENTRY_OVERHEAD_BYTES;
-        summary.bytes = summary.bytes.saturating_sub(length);
+        summary.remove_oldest(number(row, 0)?, hash(row, 1)?, number(row, 2)?);
     }
     let delete = "DELETE FROM log_entries WHERE log = ?1 AND number < ?2";
     execute(transaction, delete, params![id, summary.first as i64])
