@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 use tenon_call_approvals::{CallApprovals, StandingApproval};
 use tenon_host::services::{
     ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
@@ -20,12 +20,6 @@ use crate::store::StorePlace;
 /// The approvals of calls that the user's store has.
 pub(crate) fn approvals(common: &Common) -> Result<CallApprovals, Error> {
     Ok(CallApprovals::new(StorePlace::find(common)?.open()?))
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Asks on the terminal whether a call may be made, one question at a time.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tenon_config::config::StoreSettings;
 use tenon_config::expand;
 use tenon_host::services::{STATE_FILE, Store};
@@ -11,6 +12,12 @@ use tenon_store_postgres::PostgresStore;
 
 use crate::Common;
 use crate::error::Error;
+
+/// The time as stores have it: milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Where a store is.
 pub(crate) enum StorePlace {

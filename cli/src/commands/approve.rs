@@ -19,7 +19,7 @@ use crate::call_approval::{self, of_pending};
 use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
-use crate::{Common, open, output, pins};
+use crate::{Common, open, output, pins, store};
 
 /// Approve what plugins request, or calls that wait
 #[derive(clap::Args)]
@@ -230,7 +230,7 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
         return Err(Error::Input(problem.into()));
     }
     let scope = args.call.scope()?;
-    let (approvals, now) = (call_approval::approvals(common)?, call_approval::now());
+    let (approvals, now) = (call_approval::approvals(common)?, store::now());
     let waiting = approvals.list(now)?;
     let mut rows = Vec::new();
     for id in &args.plugins {

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 use crate::error::Error;
-use crate::{Common, call_approval, output};
+use crate::{Common, call_approval, output, store};
 
 /// Deny a call that waits for approval, or take a standing approval back
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(common: &Common, Args { id, reason }: Args) -> Result<ExitCode, Error> {
-    call_approval::approvals(common)?.deny(&id, reason, call_approval::now())?;
+    call_approval::approvals(common)?.deny(&id, reason, store::now())?;
     match common.json {
         true => output::json(&json!({ "id": id, "approved": false }))?,
         false => output::line(format!("{id} is not approved"))?,

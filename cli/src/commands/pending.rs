@@ -5,7 +5,7 @@ use tenon_host::services::ApprovalState;
 
 use crate::call_approval::{self, json_of, json_of_standing, of_pending, of_standing};
 use crate::error::Error;
-use crate::{Common, output};
+use crate::{Common, output, store};
 
 /// List the calls that wait for approval
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(common: &Common, Args { all }: Args) -> Result<ExitCode, Error> {
-    let (approvals, now) = (call_approval::approvals(common)?, call_approval::now());
+    let (approvals, now) = (call_approval::approvals(common)?, store::now());
     let mut calls = approvals.list(now)?;
     if !all {
         calls.retain(|call| {

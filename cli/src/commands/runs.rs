@@ -9,8 +9,8 @@ use tenon_host::types::text::{cut, one_line, visible, visible_json};
 use tenon_runs::Runs;
 
 use crate::error::Error;
-use crate::store::StorePlace;
-use crate::{Common, call_approval, output};
+use crate::store::{self, StorePlace};
+use crate::{Common, output};
 
 /// List runs of scripts, the latest last
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ enum Verb {
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let runs = Arc::new(Runs::new(StorePlace::find(common)?.open()?));
-    let now = call_approval::now();
+    let now = store::now();
     match args.verb {
         None => list(common, &runs.list(now)?),
         Some(Verb::Show { id }) => {
