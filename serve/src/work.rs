@@ -181,8 +181,9 @@ impl Work {
                 let shown = |tool: &CatalogTool| {
                     tools.shown_name(&tool.tool).unwrap_or(&tool.tool).to_string()
                 };
+                let meant = tools.target(query).map(|target| target.name.as_str());
                 let limit = arguments["limit"].as_u64();
-                let found = compact::found(catalog, mode, shown, query, limit);
+                let found = compact::found(catalog, mode, shown, query, meant, limit);
                 Ok(self.write_tool_result(ToolResult::text(found)))
             }
             (compact::CALL, ToolMode::Search) => {

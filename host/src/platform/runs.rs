@@ -13,7 +13,7 @@ use tenon_runs::{
     ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run, RunError,
     RunHold, RunState, Runs,
 };
-use tenon_types::{Content, McpOperation, ToolResult, mcp_json};
+use tenon_types::{Content, ContentBlock, McpOperation, ToolResult, mcp_json};
 use tokio::task::JoinHandle;
 
 use super::Platform;
@@ -577,10 +577,7 @@ fn value_of(result: &ToolResult) -> Value {
     }
     match &result.content[..] {
         [] => Value::Null,
-        [only] => match &only.body {
-            Content::Text(text) => text.as_str().into(),
-            _ => mcp_json::tool_result(result)["content"].take(),
-        },
+        [ContentBlock { body: Content::Text(text), .. }] => text.as_str().into(),
         _ => mcp_json::tool_result(result)["content"].take(),
     }
 }

@@ -121,13 +121,18 @@ const MAX_ARGUMENTS: usize = 16;
 impl CatalogTool {
     /// How scripts call it, with its arguments and their types: `files.read(#{ path: string, limit?: integer })`.
     pub fn signature(&self) -> String {
-        let schema: Value = serde_json::from_str(&self.definition.input_schema).unwrap_or_default();
-        let arguments = arguments(&schema);
+        let arguments = self.arguments();
         match &self.function {
             Some(function) if arguments.is_empty() => format!("{function}()"),
             Some(function) => format!("{function}(#{{ {arguments} }})"),
             None => format!("call_tool({:?}, #{{ {arguments} }})", self.tool),
         }
+    }
+
+    /// Its arguments and their types: `path: string, limit?: integer`.
+    pub fn arguments(&self) -> String {
+        let schema: Value = serde_json::from_str(&self.definition.input_schema).unwrap_or_default();
+        arguments(&schema)
     }
 
     /// The beginning of its description: what fits into one line of a list.

@@ -115,16 +115,20 @@ pub(super) fn catalog(
 }
 
 /// What a search has found, as text: a line for each tool. A tool that was named, or that is the only one, is described.
+/// `meant` is the name that the platform has for the tool that clients know as `query`, where there is one.
 pub(crate) fn found(
     catalog: &ToolCatalog,
     mode: ToolMode,
     shown_name: impl Fn(&CatalogTool) -> String,
     query: &str,
+    meant: Option<&str>,
     limit: Option<u64>,
 ) -> String {
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_FOUND);
     let named = catalog.tools().iter().find(|tool| {
-        tool.tool == query || tool.function.as_deref() == Some(query) || shown_name(tool) == query
+        tool.tool == query
+            || tool.function.as_deref() == Some(query)
+            || Some(tool.tool.as_str()) == meant
     });
     if let Some(tool) = named {
         return described(tool, mode, &shown_name(tool));
@@ -137,20 +141,13 @@ pub(crate) fn found(
             let lines = several.iter().map(|tool| {
                 let call = match mode {
                     ToolMode::Code => tool.signature(),
-                    _ => format!("{}{}", shown_name(tool), arguments_of(tool)),
+                    _ => format!("{}({})", shown_name(tool), tool.arguments()),
                 };
                 format!("{call}  {}", tool.summary())
             });
             lines.collect::<Vec<_>>().join("\n")
         }
     }
-}
-
-/// The arguments of a signature: `(path: string)`.
-fn arguments_of(tool: &CatalogTool) -> String {
-    let signature = tool.signature();
-    let inner = signature.split_once("#{ ").and_then(|(_, rest)| rest.strip_suffix(" })"));
-    format!("({})", inner.unwrap_or_default())
 }
 
 fn described(tool: &CatalogTool, mode: ToolMode, shown_name: &str) -> String {
