@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The longest answer that a journal keeps, in bytes of JSON. A run that needs a longer one again cannot go on.
 const MAX_ANSWER_BYTES: usize = 512 << 10;
@@ -18,7 +18,11 @@ impl ArgumentsDigest {
     /// The digest of arguments. The order of members makes no difference.
     pub fn of(arguments: &Value) -> Self {
         let digest = Sha256::digest(arguments.to_string());
-        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        let mut text = String::with_capacity(2 * digest.len());
+        for byte in digest {
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self(text)
     }
 }
 

@@ -29,6 +29,7 @@ fn builder(configuration: &str) -> Builder {
 pub(crate) async fn all(rows: &mut Vec<Row>) {
     let plugin =
         format!("plugins.wasm = [{{ path = {:?}, instance = \"shared\" }}]\n", guests::TEXT_TOOLS);
+    let fresh = format!("plugins.wasm = [{:?}]\n", guests::TEXT_TOOLS);
     let plain = builder(&plugin).build().await.expect("it is built");
     let one = || Call::new("text_tools__slug", arguments());
     let call = async |platform: &Platform| {
@@ -48,13 +49,18 @@ pub(crate) async fn all(rows: &mut Vec<Row>) {
     let times = versus(31, 2_000, async || call(&recording).await, async || call(&plain).await);
     rows.push(Row::new("recorded call", times.await, "without a record"));
     for (what, builder) in [
+        ("script of 0 calls", builder(&plugin)),
+        ("script of 1 call", builder(&plugin)),
         ("script of 20 calls", builder(&plugin)),
         ("script of 20 calls, kept on disk", builder(&plugin).state(folder.path())),
+        ("script of 20 calls, each on a new instance", builder(&fresh)),
     ] {
         let platform = builder.build().await.expect("it is built");
         let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
         let runner = platform.runner(&catalog, Caller::default());
-        let script = format!("for i in 0..{CALLS} {{ text_tools.slug(data); }}");
+        let calls: usize =
+            what.split(' ').find_map(|word| word.parse().ok()).expect("it says how many");
+        let script = format!("for i in 0..{calls} {{ text_tools.slug(data); }}");
         let times = versus(
             31,
             100,

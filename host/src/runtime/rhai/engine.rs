@@ -278,7 +278,7 @@ pub(super) fn compile_knowing<'a>(
     variables: impl Iterator<Item = &'a str>,
 ) -> Result<AST, ParseError> {
     COMPILED_UNTIL.set(Instant::now().checked_add(limits.cpu));
-    let compiled = constants_of(script, limits).and_then(|constants| {
+    let compiled = constants_of(script).and_then(|constants| {
         let mut known = Scope::new();
         for variable in variables {
             known.push_constant(variable, ());
@@ -292,16 +292,21 @@ pub(super) fn compile_knowing<'a>(
     compiled
 }
 
+/// It takes names that it does not know for variables.
+static LENIENT_PARSER: LazyLock<rhai::Engine> = LazyLock::new(|| {
+    let mut lenient = parser(&Limits::default());
+    lenient.set_strict_variables(false);
+    lenient
+});
+
 /// The names of the constants at the top of a script. Functions may use constants that stand below them, so they have to be
 /// known before the script is compiled.
-fn constants_of(script: &str, limits: &Limits) -> Result<Vec<String>, ParseError> {
+fn constants_of(script: &str) -> Result<Vec<String>, ParseError> {
     if !script.contains("const") {
         return Ok(Vec::new());
     }
     FOUND_CONSTANTS.replace(FoundConstants::new());
-    let mut lenient = parser(limits);
-    lenient.set_strict_variables(false);
-    lenient.compile(script)?;
+    LENIENT_PARSER.compile(script)?;
     Ok(FOUND_CONSTANTS.replace(FoundConstants::new()).names)
 }
 

@@ -3,9 +3,12 @@
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tenon_config::limits::{Limits, MAX_DURATION};
 use tenon_types::Error;
@@ -314,7 +317,10 @@ pub(super) fn waiting<T>(runtime: &Handle, wait: impl FnOnce() -> T) -> T {
     let place = threads::place();
     let result = wait();
     // The script goes on when there is a place for it again.
-    let place = place.and_then(|places| runtime.block_on(places.acquire_owned()).ok());
+    let place = place.and_then(|places| match places.clone().try_acquire_owned() {
+        Ok(place) => Some(place),
+        Err(_) => runtime.block_on(places.acquire_owned()).ok(),
+    });
     threads::take_place(place);
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running {
@@ -326,7 +332,44 @@ pub(super) fn waiting<T>(runtime: &Handle, wait: impl FnOnce() -> T) -> T {
     result
 }
 
+/// How long a thread looks for the end of what it waits for before it sleeps. Most calls take less; to sleep and to be woken
+/// takes several times as long.
+const MAX_SPIN: Duration = Duration::from_micros(20);
+
+/// Wakes a thread, whether it sleeps or not.
+struct ThreadWaker {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
 /// Waits for a future on this thread.
 pub(super) fn block_on<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
-    waiting(runtime, || runtime.block_on(future))
+    waiting(runtime, || {
+        let _entered = runtime.enter();
+        let mut future = pin!(future);
+        let woken =
+            Arc::new(ThreadWaker { thread: thread::current(), is_woken: AtomicBool::new(false) });
+        let waker = Waker::from(woken.clone());
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+                return result;
+            }
+            let until = Instant::now() + MAX_SPIN;
+            while !woken.is_woken.swap(false, Ordering::Acquire) {
+                match Instant::now() < until {
+                    true => std::hint::spin_loop(),
+                    // It returns at once where the thread was woken meanwhile.
+                    false => thread::park(),
+                }
+            }
+        }
+    })
 }

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use tenon_config::limits::Limits;
 use tokio::runtime::Handle;
 
@@ -17,15 +18,23 @@ type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// What all threads of a run share.
 pub(super) struct RunShared {
-    host: Arc<dyn RunHost>,
-    runtime: Handle,
-    abandoned: Abandoned,
+    pub(super) host: Arc<dyn RunHost>,
+    pub(super) runtime: Handle,
+    pub(super) abandoned: Abandoned,
     pub(super) given_up: Arc<AtomicBool>,
     pub(super) functions: Arc<ToolFunctions>,
     pub(super) limits: RunLimits,
     pub(super) script_limits: Limits,
     pub(super) ast: AST,
-    data: Dynamic,
+    pub(super) data: Dynamic,
+    /// The time that the script sees.
+    pub(super) began: SystemTime,
+    pub(super) progress: RunProgress,
+}
+
+/// How far a run is.
+#[derive(Default)]
+pub(super) struct RunProgress {
     operations: AtomicU64,
     calls: AtomicU64,
     stopped: AtomicBool,
@@ -35,82 +44,54 @@ pub(super) struct RunShared {
 }
 
 impl RunShared {
-    #[expect(clippy::too_many_arguments, reason = "it is made in one place, of all that a run has")]
-    pub(super) fn new(
-        host: Arc<dyn RunHost>,
-        runtime: Handle,
-        abandoned: Abandoned,
-        given_up: Arc<AtomicBool>,
-        functions: Arc<ToolFunctions>,
-        limits: RunLimits,
-        script_limits: Limits,
-        ast: AST,
-        data: Dynamic,
-    ) -> Self {
-        Self {
-            host,
-            runtime,
-            abandoned,
-            given_up,
-            functions,
-            limits,
-            script_limits,
-            ast,
-            data,
-            operations: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            stopped: AtomicBool::new(false),
-            reached: Mutex::default(),
-            printed: Mutex::default(),
-        }
-    }
-
     pub(super) fn runtime(&self) -> Handle {
         self.runtime.clone()
     }
 
     /// Has every thread stop at its next call.
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.progress.stopped.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.progress.stopped.load(Ordering::SeqCst)
     }
 
     /// The bound that was reached, if one was.
     pub(super) fn reached_limit(&self) -> Option<String> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.progress.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the run, since a bound is reached. No script catches that.
     pub(super) fn reach(&self, limit: String) -> Box<EvalAltResult> {
-        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reached = self.progress.reached.lock().unwrap_or_else(PoisonError::into_inner);
         reached.get_or_insert(limit);
         EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
     }
 
     /// What was printed, how many calls there were, and how many operations.
     pub(super) fn used(&self) -> (String, u64, u64) {
-        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (calls, operations) =
-            (self.calls.load(Ordering::Relaxed), self.operations.load(Ordering::Relaxed));
+        let printed = self.progress.printed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (calls, operations) = (
+            self.progress.calls.load(Ordering::Relaxed),
+            self.progress.operations.load(Ordering::Relaxed),
+        );
         (printed, calls, operations)
     }
 
     /// Whether a result may be so long besides what was printed.
     pub(super) fn has_room_for(&self, value: &Value) -> bool {
-        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let printed = self.progress.printed.lock().unwrap_or_else(PoisonError::into_inner).len();
         printed + value.to_string().len() <= self.limits.output
     }
 
     /// Counts one more call.
     fn count_call(&self) -> Answer<()> {
         let most = self.limits.calls;
-        match self.calls.fetch_add(1, Ordering::Relaxed) < most {
+        match self.progress.calls.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(()),
             false => {
-                self.calls.fetch_sub(1, Ordering::Relaxed);
+                self.progress.calls.fetch_sub(1, Ordering::Relaxed);
                 Err(self.reach(format!("it made {most} calls, and may make no more")))
             }
         }
@@ -143,7 +124,7 @@ pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
     let before = THREAD.replace(Some(thread));
     let result = script();
     if let Some(RunThread { shared, counted, seen, .. }) = THREAD.replace(before) {
-        shared.operations.fetch_add(seen.saturating_sub(counted), Ordering::Relaxed);
+        shared.progress.operations.fetch_add(seen.saturating_sub(counted), Ordering::Relaxed);
     }
     result
 }
@@ -216,6 +197,12 @@ pub(super) fn data() -> Option<Dynamic> {
     THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.data.clone()))
 }
 
+/// The time that the run sees.
+pub(super) fn began() -> SystemTime {
+    let began = THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.began));
+    began.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
 /// Counts operations of this thread. Says whether all threads together have had theirs, or the run is stopped.
 pub(super) fn count(operations: u64) -> bool {
     const EVERY: u64 = 64;
@@ -224,7 +211,7 @@ pub(super) fn count(operations: u64) -> bool {
         // An evaluation within another one counts from zero.
         if operations < *seen {
             let rest = seen.saturating_sub(*counted);
-            shared.operations.fetch_add(rest, Ordering::Relaxed);
+            shared.progress.operations.fetch_add(rest, Ordering::Relaxed);
             *counted = 0;
         }
         *seen = operations;
@@ -233,7 +220,7 @@ pub(super) fn count(operations: u64) -> bool {
         }
         let more = operations.saturating_sub(*counted);
         *counted = operations;
-        let all = shared.operations.fetch_add(more, Ordering::Relaxed) + more;
+        let all = shared.progress.operations.fetch_add(more, Ordering::Relaxed) + more;
         if all > shared.limits.operations {
             let most = shared.limits.operations;
             let _ = shared.reach(format!("it took {most} operations, and may take no more"));
@@ -247,7 +234,7 @@ pub(super) fn count(operations: u64) -> bool {
 pub(super) fn print(text: &str) {
     THREAD.with_borrow(|thread| {
         let Some(RunThread { shared, .. }) = thread else { return };
-        let mut printed = shared.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut printed = shared.progress.printed.lock().unwrap_or_else(PoisonError::into_inner);
         let room = shared.limits.output.saturating_sub(printed.len());
         let is_full = printed.ends_with(CUT);
         if !is_full && text.len() + CUT.len() < room {

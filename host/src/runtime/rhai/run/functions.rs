@@ -7,19 +7,17 @@ use rhai::{
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tenon_types::ToolDefinition;
 use tenon_types::name::nearest;
 
 use super::context::{self, RunShared, RunThread, ask, below, next_key};
-use super::{RunAnswer, RunCall, RunLookUp, running, stop};
+use super::{RunAnswer, RunCall, RunLookUp, engine_with, running, stop};
 use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detached};
 use crate::runtime::rhai::error::mistake;
 use crate::runtime::rhai::json::to_json;
 use crate::runtime::rhai::threads::STACK_BYTES;
-use std::sync::Arc;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -40,6 +38,8 @@ pub(crate) struct ToolFunctions {
     plugins: BTreeMap<String, BTreeMap<String, Vec<ToolFunction>>>,
     /// The functions, for engines.
     module: Shared<Module>,
+    /// The engine of all runs: to make it takes longer than most scripts do.
+    engine: OnceLock<rhai::Engine>,
 }
 
 /// A tool as a function.
@@ -89,7 +89,12 @@ impl ToolFunctions {
             });
         }
         module.build_index();
-        Self { plugins, module: module.into() }
+        Self { plugins, module: module.into(), engine: OnceLock::new() }
+    }
+
+    /// The engine of the runs that call these functions.
+    pub(super) fn engine(&self) -> &rhai::Engine {
+        self.engine.get_or_init(|| engine_with(self))
     }
 
     /// The variables that scripts see.
@@ -151,15 +156,14 @@ impl ToolFunctions {
     }
 
     /// Puts the functions into an engine.
-    pub(super) fn add_to(self: &Arc<Self>, engine: &mut rhai::Engine) {
+    pub(super) fn add_to(&self, engine: &mut rhai::Engine) {
         engine.register_type_with_name::<PluginTools>("Plugin");
         engine.register_type_with_name::<AllTools>("Tools");
         engine.register_type_with_name::<AllResources>("Resources");
         engine.register_type_with_name::<AllPrompts>("Prompts");
         engine.register_global_module(self.module.clone());
-        let functions = self.clone();
         #[expect(deprecated, reason = "the callback is marked as one that may change")]
-        engine.on_var(move |name, _, context| {
+        engine.on_var(|name, _, context| {
             // A variable of the script's own has no such name: the script was checked.
             if context.scope().get(name).is_some() {
                 return Ok(None);
@@ -169,7 +173,10 @@ impl ToolFunctions {
                 "resources" => Some(Dynamic::from(AllResources)),
                 "prompts" => Some(Dynamic::from(AllPrompts)),
                 "data" => context::data(),
-                name => functions.of(name).map(|_| Dynamic::from(PluginTools(name.into()))),
+                name => {
+                    let functions = &context::shared()?.functions;
+                    functions.of(name).map(|_| Dynamic::from(PluginTools(name.into())))
+                }
             })
         });
         add_tools(engine);

@@ -37,7 +37,7 @@ use super::threads::Threads;
 use super::{comparison, content, json, running, time};
 use crate::call::Failure;
 use crate::capability::services::Clock;
-use context::{RunShared, RunThread};
+use context::{RunProgress, RunShared, RunThread};
 
 /// The bounds of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,62 +161,43 @@ impl RunResult {
 pub(crate) struct RunScript {
     text: ScriptSource,
     ast: AST,
-    engine: rhai::Engine,
-    limits: RunLimits,
-    shared_limits: Limits,
+    script_limits: Limits,
 }
 
 impl RunScript {
-    /// Compiles and checks a script. `began` is the time that it sees, at each attempt the same. It blocks.
+    /// Compiles and checks a script. It blocks.
     ///
     /// # Errors
     ///
     /// Each problem with its place: what is no script, what no plugin has, arguments that are missing or misspelt.
     fn compile(
         script: String,
-        functions: Arc<ToolFunctions>,
+        functions: &ToolFunctions,
         limits: &RunLimits,
-        began: SystemTime,
     ) -> Result<Self, String> {
         if script.len() > MAX_RUN_SCRIPT_BYTES {
             return Err(format!("the script is longer than {MAX_RUN_SCRIPT_BYTES} bytes"));
         }
         let text = ScriptSource::new("script".into(), script);
-        let shared_limits = Limits { cpu: limits.cpu, ..Limits::default() };
-        let mut engine = engine::parser(&shared_limits);
-        // All threads together are counted below; this is for one alone.
-        engine.set_max_operations(limits.operations.saturating_add(1_000));
-        engine.set_max_variables(MAX_VARIABLES);
-        engine.on_progress(|operations| {
-            let ended = running::ended(operations).map(Dynamic::from);
-            ended.or_else(|| context::count(operations).then(|| Dynamic::from(RunStop)))
-        });
-        engine.on_print(context::print);
-        engine.on_debug(|text, _, _| context::print(text));
-        engine::add_bounded(&mut engine);
-        comparison::add(&mut engine);
-        content::add(&mut engine);
-        time::add(&mut engine, Arc::new(FixedClock(began)));
-        functions.add_to(&mut engine);
-        let ast =
-            engine::compile_knowing(&engine, &text.lines, &shared_limits, functions.variables())
-                .map_err(|error| {
-                    let known = functions.explain_undefined(&error);
-                    match known {
-                        Some(problem) => text.at(error.position(), &problem),
-                        None => text.parse_error(&error).to_string(),
-                    }
-                })?;
-        let problems = check::problems(&ast, &functions);
+        let script_limits = Limits { cpu: limits.cpu, ..Limits::default() };
+        let (engine, variables) = (functions.engine(), functions.variables());
+        let ast = engine::compile_knowing(engine, &text.lines, &script_limits, variables).map_err(
+            |error| match functions.explain_undefined(&error) {
+                Some(problem) => text.at(error.position(), &problem),
+                None => text.parse_error(&error).to_string(),
+            },
+        )?;
+        let problems = check::problems(&ast, functions);
         if !problems.is_empty() {
             let told: Vec<String> =
                 problems.iter().map(|of| text.at(of.position, &of.problem)).collect();
             return Err(told.join("\n"));
         }
-        Ok(Self { text, ast, engine, limits: limits.clone(), shared_limits })
+        Ok(Self { text, ast, script_limits })
     }
 
-    /// Compiles and runs a script, with the `data` that it gets and the time that it sees. Dropping the future stops it.
+    /// Compiles and runs a script, with the `data` that it gets and the time that it sees, at each attempt the same. Dropping
+    /// the future stops it.
     ///
     /// # Errors
     ///
@@ -234,32 +215,35 @@ impl RunScript {
         let abandoned: Abandoned = ended.map(drop).boxed().shared();
         let (runtime, limits) = (Handle::current(), limits.clone());
         let work = move || {
-            let script = match Self::compile(script, functions.clone(), &limits, began) {
+            let script = match Self::compile(script, &functions, &limits) {
                 Ok(script) => script,
                 Err(message) => return RunResult::invalid(message),
             };
             let data = to_dynamic(&data).unwrap_or_default();
-            let shared = Arc::new(RunShared::new(
+            let shared = Arc::new(RunShared {
                 host,
                 runtime,
                 abandoned,
-                given_up.clone(),
+                given_up,
                 functions,
                 limits,
-                script.shared_limits.clone(),
-                script.ast.clone(),
+                script_limits: script.script_limits.clone(),
+                ast: script.ast.clone(),
                 data,
-            ));
-            script.run_here(&shared, given_up)
+                began,
+                progress: RunProgress::default(),
+            });
+            script.run_here(&shared)
         };
         threads.run(work).await
     }
 
-    fn run_here(&self, shared: &Arc<RunShared>, given_up: Arc<AtomicBool>) -> RunResult {
+    fn run_here(&self, shared: &Arc<RunShared>) -> RunResult {
         let thread = RunThread::new(shared.clone(), String::new());
-        let (result, _) = running::within(&self.shared_limits, given_up, None, || {
+        let (given_up, engine) = (shared.given_up.clone(), shared.functions.engine());
+        let (result, _) = running::within(&self.script_limits, given_up, None, || {
             context::within(thread, || {
-                self.engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast)
+                engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast)
             })
         });
         let end = match result {
@@ -282,7 +266,7 @@ impl RunScript {
         match json::to_json(value) {
             Err(problem) => failed("invalid-result", &format!("its result: {problem}")),
             Ok(value) if !shared.has_room_for(&value) => {
-                let most = self.limits.output;
+                let most = shared.limits.output;
                 failed(
                     "limit",
                     &format!("its result and what it prints have more than {most} bytes"),
@@ -303,7 +287,7 @@ impl RunScript {
         if let Some(message) = thrown(error) {
             return RunEnd::Failed { code: "failed", message };
         }
-        match self.text.failure(error, &self.shared_limits) {
+        match self.text.failure(error, &self.script_limits) {
             Failure::LimitExceeded(limit) => {
                 let message = self.text.at(error.position(), &format!("it reached its {limit}"));
                 RunEnd::Failed { code: "limit", message }
@@ -320,12 +304,32 @@ const MAX_VARIABLES: usize = 200;
 type Abandoned = Shared<BoxFuture<'static, ()>>;
 
 /// The time that a run sees does not go on: what it computes from it is the same at each attempt.
-struct FixedClock(SystemTime);
+struct RunClock;
 
-impl Clock for FixedClock {
+impl Clock for RunClock {
     fn now(&self) -> SystemTime {
-        self.0
+        context::began()
     }
+}
+
+/// Makes the engine of all runs that call these functions. It has no state of any of them: that belongs to their threads.
+fn engine_with(functions: &ToolFunctions) -> rhai::Engine {
+    let mut engine = engine::parser(&Limits::default());
+    // They are counted for all threads of a run together.
+    engine.set_max_operations(0);
+    engine.set_max_variables(MAX_VARIABLES);
+    engine.on_progress(|operations| {
+        let ended = running::ended(operations).map(Dynamic::from);
+        ended.or_else(|| context::count(operations).then(|| Dynamic::from(RunStop)))
+    });
+    engine.on_print(context::print);
+    engine.on_debug(|text, _, _| context::print(text));
+    engine::add_bounded(&mut engine);
+    comparison::add(&mut engine);
+    content::add(&mut engine);
+    time::add(&mut engine, Arc::new(RunClock));
+    functions.add_to(&mut engine);
+    engine
 }
 
 /// Says that a run goes no further.

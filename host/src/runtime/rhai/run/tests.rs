@@ -88,7 +88,7 @@ fn began() -> SystemTime {
 }
 
 fn compiled(script: &str) -> Result<RunScript, String> {
-    RunScript::compile(script.into(), functions(), &limits(), began())
+    RunScript::compile(script.into(), &functions(), &limits())
 }
 
 async fn run_with(script: &str, host: &Arc<Host>) -> RunResult {
