@@ -7,13 +7,15 @@
 #[cfg(test)]
 mod tests;
 
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use tenon_types::ToolAnnotations;
 use tenon_types::text::fits;
 
-use crate::call_rule::{AnnotationHint, CallRule};
+use crate::call_rule::{AnnotationHint, ArgumentPointer, CallRule};
 pub use crate::call_rule::{CallDecision, CallFacts, CallMode, Fit};
 use crate::config::combine::{Owner, is_bounded};
 use crate::config::{Config, Origin, SideEffects};
@@ -205,6 +207,8 @@ pub struct CallPolicy {
 struct PolicyLayer {
     /// In the order in which they are asked.
     rules: Vec<ToolRuleOfFile>,
+    /// The arguments that rules are about: each is looked up once for a call.
+    pointers: Vec<ArgumentPointer>,
     known: KnownEffects,
     mode: Option<CallMode>,
     profiles: Arc<[(String, CallMode)]>,
@@ -217,6 +221,8 @@ struct ToolRuleOfFile {
     file: Arc<Path>,
     /// How what is known of the tool fits.
     hints: Fit,
+    /// The numbers of its arguments among [`PolicyLayer::pointers`].
+    pointers: Vec<usize>,
 }
 
 impl ToolRuleOfFile {
@@ -232,16 +238,27 @@ impl PolicyLayer {
         let mut effects = files.iter().flat_map(|file| &file.side_effects);
         let side_effects = effects.find(|(pattern, _)| is_meant(pattern)).map(|(_, of)| *of);
         let known = KnownEffects { hints, side_effects };
-        let rules = files.iter().flat_map(|file| {
-            let meant = file.rules.iter().filter(|rule| is_meant(&rule.pattern));
-            meant.map(|rule| ToolRuleOfFile {
-                rule: rule.clone(),
-                file: file.file.clone(),
-                hints: rule.hints_fit(|hint| known.hint(hint)),
-            })
-        });
+        let mut numbers = BTreeMap::new();
+        let mut rules = Vec::new();
+        for file in files {
+            for rule in file.rules.iter().filter(|rule| is_meant(&rule.pattern)) {
+                let number = |(pointer, _): &(ArgumentPointer, _)| {
+                    let next = numbers.len();
+                    *numbers.entry(pointer.clone()).or_insert(next)
+                };
+                rules.push(ToolRuleOfFile {
+                    rule: rule.clone(),
+                    file: file.file.clone(),
+                    hints: rule.hints_fit(|hint| known.hint(hint)),
+                    pointers: rule.arguments.iter().map(number).collect(),
+                });
+            }
+        }
+        let mut pointers: Vec<(ArgumentPointer, usize)> = numbers.into_iter().collect();
+        pointers.sort_by_key(|(_, number)| *number);
         Self {
-            rules: rules.collect(),
+            rules,
+            pointers: pointers.into_iter().map(|(pointer, _)| pointer).collect(),
             known,
             mode: files.iter().find_map(|file| file.mode),
             profiles: files.iter().flat_map(|file| file.profiles.iter().cloned()).collect(),
@@ -262,6 +279,8 @@ impl PolicyLayer {
     }
 
     fn decide(&self, facts: &CallFacts<'_>) -> Option<CallVerdict> {
+        let found: Vec<Option<&Value>> =
+            self.pointers.iter().map(|pointer| pointer.find(facts.arguments)).collect();
         let mut decided: Option<&ToolRuleOfFile> = None;
         for asked in &self.rules {
             let decision = asked.rule.decision;
@@ -269,7 +288,8 @@ impl PolicyLayer {
             if decided.is_some() && decision != CallDecision::Deny {
                 continue;
             }
-            if asked.rule.fit(asked.hints, facts).lets_speak(decision) {
+            let find = |number: usize| found[asked.pointers[number]];
+            if asked.rule.fit(asked.hints, facts, find).lets_speak(decision) {
                 decided = Some(asked);
                 if decision == CallDecision::Deny {
                     break;

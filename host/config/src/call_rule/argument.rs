@@ -63,13 +63,13 @@ fn index(token: &str) -> Option<usize> {
     token.parse().ok().filter(|_| is_canonical)
 }
 
-/// What is demanded of an argument. All that is said has to hold.
+/// What is demanded of an argument. All that is said has to hold. It is small, so that many are looked through quickly.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "ArgumentTable")]
 pub struct ArgumentTest {
     equals: Option<Value>,
-    glob: Option<TextGlob>,
-    regex: Option<TextRegex>,
+    glob: Option<Box<TextGlob>>,
+    regex: Option<Box<TextRegex>>,
     min: Option<Bound>,
     max: Option<Bound>,
 }
@@ -79,8 +79,8 @@ pub struct ArgumentTest {
 #[serde(deny_unknown_fields)]
 struct ArgumentTable {
     equals: Option<Value>,
-    glob: Option<TextGlob>,
-    regex: Option<TextRegex>,
+    glob: Option<Box<TextGlob>>,
+    regex: Option<Box<TextRegex>>,
     min: Option<Bound>,
     max: Option<Bound>,
 }
@@ -103,6 +103,9 @@ impl ArgumentTest {
     /// Whether a value is as demanded. One that is of another type than the test is about may mean anything to the tool.
     pub(super) fn fit(&self, value: &Value) -> Fit {
         let equals = self.equals.as_ref().map(|wanted| Fit::of(is_equal(wanted, value)));
+        if equals == Some(Fit::No) {
+            return Fit::No;
+        }
         let glob = self.glob.as_ref().map(|glob| of_text(value, |text| glob.fit(text)));
         let regex = self.regex.as_ref().map(|regex| of_text(value, |text| regex.fit(text)));
         let min = self.min.as_ref().map(|min| of_number(value, |number| number >= min.0));

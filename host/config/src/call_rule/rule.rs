@@ -2,6 +2,7 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use tenon_types::text::fits;
 
@@ -118,8 +119,13 @@ impl CallRule {
         fits.max().unwrap_or(Fit::Yes)
     }
 
-    /// How a call fits, of whose tool is known how it does.
-    pub(crate) fn fit(&self, hints: Fit, facts: &CallFacts<'_>) -> Fit {
+    /// How a call fits, of whose tool is known how it does. `find` finds the value for the argument of a number.
+    pub(crate) fn fit<'a>(
+        &self,
+        hints: Fit,
+        facts: &CallFacts<'_>,
+        find: impl Fn(usize) -> Option<&'a Value>,
+    ) -> Fit {
         if hints == Fit::No
             || !is_one_of(&self.profiles, facts.profile)
             || !is_one_of(&self.principals, facts.principal)
@@ -127,8 +133,8 @@ impl CallRule {
             return Fit::No;
         }
         let mut fit = hints;
-        for (pointer, test) in &self.arguments {
-            fit = fit.min(argument_fit(pointer, test, facts));
+        for (number, (_, test)) in self.arguments.iter().enumerate() {
+            fit = fit.min(argument_fit(test, find(number)));
             if fit == Fit::No {
                 break;
             }
@@ -153,7 +159,7 @@ impl CallRule {
             }
         }
         for (pointer, test) in &self.arguments {
-            let fit = argument_fit(pointer, test, facts);
+            let fit = argument_fit(test, pointer.find(facts.arguments));
             conditions.push((format!("argument {} {test}", pointer.as_str()), fit));
         }
         conditions
@@ -161,8 +167,8 @@ impl CallRule {
 }
 
 /// An argument that is not there is not as demanded.
-fn argument_fit(pointer: &ArgumentPointer, test: &ArgumentTest, facts: &CallFacts<'_>) -> Fit {
-    pointer.find(facts.arguments).map_or(Fit::No, |value| test.fit(value))
+fn argument_fit(test: &ArgumentTest, value: Option<&Value>) -> Fit {
+    value.map_or(Fit::No, |value| test.fit(value))
 }
 
 fn is_one_of(patterns: &[String], found: Option<&str>) -> bool {
