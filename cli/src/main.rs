@@ -29,6 +29,7 @@ mod keychain;
 mod listing;
 mod login;
 mod metrics;
+mod new_folder;
 mod open;
 mod output;
 mod pins;
@@ -250,12 +251,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a verb that waits for the store, on a thread that may.
-async fn blocking<A: Send + 'static>(
+/// Runs what waits for the store, on a thread that may.
+async fn blocking<A: Send + 'static, T: Send + 'static>(
     common: &Common,
     args: A,
-    run: fn(&Common, A) -> Result<ExitCode, Error>,
-) -> Result<ExitCode, Error> {
+    run: fn(&Common, A) -> Result<T, Error>,
+) -> Result<T, Error> {
     let common = common.clone();
     let ran = tokio::task::spawn_blocking(move || run(&common, args)).await;
     ran.unwrap_or_else(|broken| Err(Error::Host(broken.to_string())))
@@ -275,7 +276,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Revoke(args) => commands::revoke::run(common, args),
         Verb::Tools(args) => commands::tools::run(common, args).await,
         Verb::Run(args) => commands::run::run(common, args).await,
-        Verb::Runs(args) => blocking(common, args, commands::runs::run).await,
+        Verb::Runs(args) => commands::runs::run(common, args).await,
         Verb::Call(args) => commands::call::run(common, args).await,
         Verb::Hook(args) => commands::hook::run(common, args).await,
         Verb::Eval(args) => commands::eval::run(common, args).await,

@@ -2,7 +2,7 @@
 
 pub use crate::platform::{RunOutcome, RunReport, RunUsage, Runner};
 pub use crate::register::{CatalogFilter, CatalogTool, PromptFilter, ToolCatalog};
-pub use crate::runtime::{MAX_RUN_SCRIPT_BYTES, RunLimits};
+pub use crate::runtime::{MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits};
 pub use tenon_runs::{
     ArgumentsDigest, JournalAnswer, JournalEntry, NewRun, Run, RunError, RunState,
 };

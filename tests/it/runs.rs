@@ -202,3 +202,45 @@ fn the_command_runs_pauses_and_resumes() {
     // Nothing is a script, too.
     assert_eq!(stdout(&wrong), "null\n");
 }
+
+#[test]
+fn a_run_becomes_a_plugin_that_is_approved_as_any_other() {
+    let project = approved("");
+    let script = "// Writes notes.\nfn path(n) { `/${n}` }\nlet all = [];\nfor i in 0..data.n { all += [|| notes.write(#{ path: path(i) })]; }\nparallel(all);\nnotes.writes().count";
+    project.write("s.rhai", script);
+    let report = parsed(&project.tenon(&["--json", "run", "s.rhai", "--data", r#"{"n": 2}"#]));
+    let (id, name) = (report["id"].as_str().unwrap(), &["--name", "count-notes"][..]);
+    let promote = |more: &[&str]| {
+        let arguments = [&["runs", "promote", id][..], name, more].concat();
+        project.tenon(&arguments)
+    };
+    let promoted = promote(&[]);
+    assert!(promoted.status.success(), "{}", stderr(&promoted));
+    // What is there already stays.
+    let again = promote(&[]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("count-notes is there already"), "{}", stderr(&again));
+    let manifest = std::fs::read_to_string(project.path("count-notes/plugin.toml")).unwrap();
+    for part in ["description = \"Writes notes.\"", "tools = [\"notes__write\", \"notes__writes\"]"]
+    {
+        assert!(manifest.contains(part), "{manifest}");
+    }
+    let installed = project.tenon(&["install", "./count-notes"]);
+    assert!(installed.status.success(), "{}", stderr(&installed));
+    let tool = ["call", "count-notes__run", r#"{"n": 3}"#];
+    let refused = project.tenon(&tool);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    assert!(project.tenon(&["approve", "count-notes", "--yes"]).status.success());
+    let called = project.tenon(&tool);
+    assert_eq!(stdout(&called), "5\n", "{}", stderr(&called));
+    let wrong = project.tenon(&["call", "count-notes__run", "{}"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    // A run that has not ended well is not made one.
+    project.write("f.rhai", "notes.write(#{ path: \"/\" }); throw \"no\"");
+    let failed = parsed(&project.tenon(&["--json", "run", "f.rhai"]));
+    let arguments = ["runs", "promote", failed["id"].as_str().unwrap(), "--name", "other"];
+    let refused = project.tenon(&arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("is failed"), "{}", stderr(&refused));
+    assert!(!project.path("other").exists());
+}

@@ -502,6 +502,7 @@ const VERBS: &[(&[&str], i32, Says)] = &[
     (&["run", "none.rhai"], 2, Says::Nothing),
     (&["runs"], 0, Says::Nothing),
     (&["runs", "show", "R-000000000000"], 2, Says::Nothing),
+    (&["runs", "promote", "R-000000000000", "--name", "n"], 2, Says::Untrusted),
     (&["pending"], 0, Says::Nothing),
     (&["deny", "A-000000000000"], 2, Says::Nothing),
     (&["policy", "test", "bridge__echo"], 3, Says::Untrusted),

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tenon_config::discover::is_id;
 
 use crate::error::Error;
+use crate::new_folder::{NewFolder, check_id};
 use crate::open::trust;
 use crate::templates::{Language, Made, Order, SdkSource, World, files};
 use crate::{Common, output};
@@ -47,27 +46,17 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         }
         (_, sdk) => sdk_source(sdk)?,
     };
-    let folder = match common.project == Path::new(".") {
-        true => PathBuf::from(&name),
-        false => common.project.join(&name),
-    };
-    if is_occupied(&folder)? {
-        let problem = format!("{} is there already, and not empty", folder.display());
-        return Err(Error::Input(problem));
-    }
-    let is_nested = lang == Language::Rust && lies_in_package(&folder);
+    let folder = NewFolder::of(common, &name)?;
+    let is_nested = lang == Language::Rust && lies_in_package(folder.path());
     let order = Order { name: &name, world, language: lang, sdk: &sdk, is_nested };
     let Some(files) = files(&order) else {
         let problem =
             "a script cannot provide language models; choose another language with --lang";
         return Err(Error::Input(problem.into()));
     };
-    for (path, text) in &files {
-        let path = folder.join(path);
-        write_new(&path, text).map_err(|error| Error::Write(path, error))?;
-    }
-    trust::trust_new(common, &folder)?;
-    show(common, &folder, &files, &order)
+    folder.write(&files)?;
+    trust::trust_new(common, folder.path())?;
+    show(common, folder.path(), &files, &order)
 }
 
 fn show(
@@ -169,12 +158,7 @@ const TAKEN: [&str; 59] = [
 ];
 
 fn check_name(name: &str, language: Language) -> Result<(), Error> {
-    if !is_id(name) {
-        return Err(Error::Input(format!(
-            "invalid plugin id `{name}`: ids have 1 to 64 characters of a-z, 0-9, `-` and `_`, and begin with a \
-             letter or digit"
-        )));
-    }
+    check_id(name)?;
     let is_crate = !name.starts_with(|c: char| c.is_ascii_digit()) && !TAKEN.contains(&name);
     match language == Language::Rust && !is_crate {
         true => Err(Error::Input(format!(
@@ -209,24 +193,10 @@ fn is_sdk(folder: &Path) -> bool {
     name.and_then(toml::Value::as_str) == Some("tenon-sdk")
 }
 
-fn is_occupied(folder: &Path) -> Result<bool, Error> {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => Ok(entries.next().is_some()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::Read(folder.into(), error)),
-    }
-}
-
 /// Whether a folder lies in that of a package or workspace.
 fn lies_in_package(folder: &Path) -> bool {
     let Ok(folder) = std::path::absolute(folder) else { return false };
     folder.ancestors().skip(1).any(|folder| folder.join("Cargo.toml").exists())
-}
-
-/// Writes a file that is not there yet.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    fs::File::create_new(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

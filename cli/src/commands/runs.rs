@@ -1,16 +1,20 @@
 //! `tenon runs`
 
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use tenon_host::runs::{JournalAnswer, JournalEntry, Run, RunError, RunState};
+use tenon_config::manifest::FILE_NAME as MANIFEST;
+use tenon_host::runs::{CatalogFilter, JournalAnswer, JournalEntry, Run, RunError, RunState};
 use tenon_host::types::text::{cut, one_line, visible, visible_json};
 use tenon_runs::Runs;
 
 use crate::error::Error;
+use crate::hint::quoted;
+use crate::new_folder::NewFolder;
 use crate::store::{self, StorePlace};
-use crate::{Common, output};
+use crate::{Common, blocking, open, output};
 
 /// List runs of scripts, the latest last
 #[derive(clap::Args)]
@@ -18,6 +22,7 @@ use crate::{Common, output};
   tenon runs
   tenon runs show R-3K7QZ0M2X9TB
   tenon run --resume R-3K7QZ0M2X9TB
+  tenon runs promote R-3K7QZ0M2X9TB --name tidy
 
 A run is kept for a week. One that is paused waits for the approval of a call. One whose process has died is unknown: \
 which of its calls were made is not known, and it cannot go on.")]
@@ -34,18 +39,46 @@ enum Verb {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Make a plugin of a run: its script becomes a tool
+    #[command(after_help = "Example:
+  tenon runs promote R-3K7QZ0M2X9TB --name tidy && tenon install ./tidy
+
+The new folder gets the script and a plugin.toml, which requests the tools that the script calls. The tool is named \
+`run`, and its arguments are like the `data` of the run. It is installed and approved as any plugin.")]
+    Promote {
+        /// The run, which has ended well
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The plugin's id, and the name of the new folder
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// What the tool does, as models read it
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+    },
 }
 
-pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let runs = Arc::new(Runs::new(StorePlace::find(common)?.open()?));
-    let now = store::now();
+pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     match args.verb {
-        None => list(common, &runs.list(now)?),
-        Some(Verb::Show { id }) => {
-            let run = runs.get(&id, now)?.ok_or_else(|| RunError::NotFound(id.clone()))?;
-            show(common, &run, &runs.journal(&id)?)
+        None => {
+            blocking(common, (), |common, ()| list(common, &runs(common)?.list(store::now())?))
+                .await
+        }
+        Some(Verb::Show { id }) => blocking(common, id, shown).await,
+        Some(Verb::Promote { id, name, description }) => {
+            promote(common, &id, &name, description).await
         }
     }
+}
+
+fn runs(common: &Common) -> Result<Arc<Runs>, Error> {
+    Ok(Arc::new(Runs::new(StorePlace::find(common)?.open()?)))
+}
+
+fn shown(common: &Common, id: String) -> Result<ExitCode, Error> {
+    let runs = runs(common)?;
+    let run = runs.get(&id, store::now())?.ok_or_else(|| RunError::NotFound(id.clone()))?;
+    show(common, &run, &runs.journal(&id)?)
 }
 
 fn list(common: &Common, runs: &[Run]) -> Result<ExitCode, Error> {
@@ -133,4 +166,86 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
     };
     output::line(visible(&end))?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn promote(
+    common: &Common,
+    id: &str,
+    name: &str,
+    description: Option<String>,
+) -> Result<ExitCode, Error> {
+    let folder = NewFolder::of(common, name)?;
+    let found = open::found(common)?;
+    open::with(common, found.platform(|_| true), async |platform| {
+        let (run, _) = platform.run(id).await?.ok_or_else(|| RunError::NotFound(id.into()))?;
+        if !matches!(run.state, RunState::Done { .. }) {
+            let problem = format!(
+                "the run {id} is {}; one that has ended well can be a plugin",
+                run.state.as_str()
+            );
+            return Err(Error::Input(problem));
+        }
+        let description = description.unwrap_or_else(|| described(&run));
+        let catalog = platform.catalog(CatalogFilter::default());
+        let promoted = catalog.promote(&run.of.script, &run.of.data, &description);
+        let promoted = promoted.map_err(|problem| {
+            Error::Input(format!("the script of {id} cannot be that of a plugin: {problem}"))
+        })?;
+        let script = format!("{name}.rhai");
+        let files = [
+            (MANIFEST.to_string(), manifest(name, &description, &script, &promoted.tools)),
+            (script, promoted.text),
+        ];
+        folder.write(&files)?;
+        if common.json {
+            let files = files.each_ref().map(|(path, _)| path);
+            let folder = folder.path().to_string_lossy();
+            output::json(&json!({ "folder": folder, "files": files, "tools": promoted.tools }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for (path, _) in &files {
+            output::line(folder.path().join(path).display())?;
+        }
+        let folder = match folder.path().is_relative() {
+            true => Path::new(".").join(folder.path()),
+            false => folder.path().to_path_buf(),
+        };
+        output::line(format!("\n  tenon install{}", quoted(&folder.to_string_lossy())))?;
+        Ok(ExitCode::SUCCESS)
+    })
+    .await
+}
+
+/// What a run does: the comment that its script begins with.
+fn described(run: &Run) -> String {
+    let lines = run.of.script.trim_start().lines().map(str::trim);
+    let comment = lines.map_while(|line| line.strip_prefix("//"));
+    let words: Vec<&str> = comment.map(|line| line.trim_start_matches('/').trim()).collect();
+    match words.join(" ").trim() {
+        "" => format!("Runs the script of {}", run.id),
+        words => words.into(),
+    }
+}
+
+/// A plugin's manifest that requests these tools.
+fn manifest(name: &str, description: &str, script: &str, tools: &[String]) -> String {
+    let [id, description, path] =
+        [name, description, script].map(|text| toml::Value::String(text.into()));
+    let mut manifest = format!(
+        "[plugin]
+id = {id}
+version = \"0.1.0\"
+description = {description}
+plugin_api_version = \"0.2\"
+
+[runtime]
+kind = \"rhai\"
+path = {path}
+"
+    );
+    if !tools.is_empty() {
+        let tools = toml::Value::from(tools.to_vec());
+        manifest.push_str(&format!("\n[capabilities]\ntools = {tools}\n"));
+    }
+    manifest
 }

@@ -13,7 +13,7 @@ use tenon_runs::{
     ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run, RunError,
     RunHold, RunState, Runs,
 };
-use tenon_types::{Content, ContentBlock, McpOperation, ToolResult, mcp_json};
+use tenon_types::{McpOperation, mcp_json};
 use tokio::task::JoinHandle;
 
 use super::Platform;
@@ -22,6 +22,7 @@ use crate::capability::services::InStore;
 use crate::register::{CatalogFilter, ToolCatalog};
 use crate::runtime::{
     RunAnswer, RunCall, RunEnd, RunHost, RunLimits, RunLookUp, RunScript, RunStop, Threads,
+    value_of,
 };
 
 /// What runs use besides the plugins.
@@ -567,17 +568,5 @@ impl Drop for RunInProgress {
             Kept::Begun(hold) => drop(runtime.spawn_blocking(|| drop(hold))),
             Kept::NotBegun(_) | Kept::Over => {}
         }
-    }
-}
-
-/// What a script gets of a result: structured content where there is some, the text of a single text, all blocks else.
-fn value_of(result: &ToolResult) -> Value {
-    if let Some(structured) = result.structured.as_deref() {
-        return serde_json::from_str(structured).unwrap_or_default();
-    }
-    match &result.content[..] {
-        [] => Value::Null,
-        [ContentBlock { body: Content::Text(text), .. }] => text.as_str().into(),
-        _ => mcp_json::tool_result(result)["content"].take(),
     }
 }

@@ -8,7 +8,7 @@ use tenon_types::ToolDefinition;
 use tenon_types::text::cut;
 
 use super::Registry;
-use crate::runtime::ToolFunctions;
+use crate::runtime::{PromotedScript, ScriptLoadError, ToolFunctions, promote};
 
 /// Which tools, resources and prompts somebody is offered. The default is all.
 pub struct CatalogFilter {
@@ -105,6 +105,21 @@ impl ToolCatalog {
         let is_it =
             |tool: &&CatalogTool| tool.tool == name || tool.function.as_deref() == Some(name);
         self.tools.iter().find(is_it)
+    }
+
+    /// Writes the script of a run as that of a plugin with one tool, `run`, whose arguments are like the `data` of the run.
+    ///
+    /// # Errors
+    ///
+    /// What a plugin cannot do, with its place: to call tools whose names it computes, or to look for tools, resources and
+    /// prompts.
+    pub fn promote(
+        &self,
+        script: &str,
+        data: &Value,
+        description: &str,
+    ) -> Result<PromotedScript, ScriptLoadError> {
+        promote(script, data, description, &self.functions)
     }
 
     pub(crate) fn functions(&self) -> &Arc<ToolFunctions> {

@@ -29,10 +29,10 @@ use crate::call::Failure;
 pub use builtin::{Builtin, ResourceRequest};
 pub(crate) use drain::{RetiringPlugin, UseToken};
 pub(crate) use handle::PluginHandle;
-pub use rhai::{MAX_RUN_SCRIPT_BYTES, RunLimits, ScriptLoadError, check_script};
+pub use rhai::{MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits, ScriptLoadError, check_script};
 pub(crate) use rhai::{
     RhaiPlugin, RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ScriptConfig,
-    Threads, ToolFunctions,
+    Threads, ToolFunctions, promote, value_of,
 };
 pub(crate) use supervised_bridge::SupervisedBridge;
 pub(crate) use wasm::EngineOptions;

@@ -7,7 +7,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rhai::{Array, Blob, Dynamic, EvalAltResult, ImmutableString};
-use tenon_types::{Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink};
+use serde_json::Value;
+use tenon_types::{
+    Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink, ToolResult,
+    mcp_json,
+};
 
 /// A block of content, as a script has it.
 #[derive(Clone)]
@@ -71,5 +75,17 @@ pub(super) fn blocks(value: &Dynamic) -> Option<Vec<ContentBlock>> {
     match array.iter().any(Dynamic::is::<ScriptContent>) {
         true => array.iter().map(block).collect(),
         false => None,
+    }
+}
+
+/// What a script gets of a result: structured content where there is some, the text of a single text, all blocks else.
+pub(crate) fn value_of(result: &ToolResult) -> Value {
+    if let Some(structured) = result.structured.as_deref() {
+        return serde_json::from_str(structured).unwrap_or_default();
+    }
+    match &result.content[..] {
+        [] => Value::Null,
+        [ContentBlock { body: Content::Text(text), .. }] => text.as_str().into(),
+        _ => mcp_json::tool_result(result)["content"].take(),
     }
 }

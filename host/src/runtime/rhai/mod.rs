@@ -59,10 +59,11 @@ use tenon_types::{
 use tokio::runtime::Handle;
 use tracing::Span;
 
+pub(crate) use content::value_of;
 pub use error::ScriptLoadError;
-pub use run::{MAX_RUN_SCRIPT_BYTES, RunLimits};
+pub use run::{MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits};
 pub(crate) use run::{
-    RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ToolFunctions,
+    RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ToolFunctions, promote,
 };
 pub(crate) use threads::Threads;
 

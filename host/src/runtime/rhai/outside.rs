@@ -8,6 +8,7 @@ use tenon_types::{
     ToolResult, UrlAnswer, UrlRequest,
 };
 
+use super::content::value_of;
 use super::engine::MAX_STRING_BYTES;
 use super::error::written;
 use super::json::to_json;
@@ -39,8 +40,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
     engine.register_fn("http_get", http_get);
 }
 
-/// Calls a tool. Its structured content is returned as a value, or else its text; what it says of
-/// its failure is thrown.
+/// Calls a tool. What it says of its failure is thrown.
 fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     let (name, arguments) = (name.to_string(), to_json(&arguments.into())?);
     let result: ToolResult = ask(|host| async move {
@@ -49,10 +49,7 @@ fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     if result.is_error {
         return Err(result.plain_text().into());
     }
-    match result.structured.as_deref().map(serde_json::from_str::<Value>) {
-        Some(Ok(value)) => to_dynamic(&value),
-        _ => Ok(result.plain_text().into()),
-    }
+    to_dynamic(&value_of(&result))
 }
 
 /// Has the user fill in a form: a message and the JSON Schema of an object with flat members, or its properties alone.

@@ -193,10 +193,15 @@ fn identifier(name: &str) -> String {
     if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
         text.insert(0, '_');
     }
-    if RESERVED.contains(&text.as_str()) {
+    if is_reserved(&text) {
         text.push('_');
     }
     text
+}
+
+/// Whether a word is no name in scripts.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
 }
 
 /// Words that are no names in scripts.

@@ -12,6 +12,7 @@
 mod check;
 mod context;
 mod functions;
+mod promotion;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub(crate) use functions::ToolFunctions;
+pub use promotion::PromotedScript;
+pub(crate) use promotion::promote;
 
 use super::engine::{self, AbandonGuard};
 use super::error::{ScriptSource, thrown};

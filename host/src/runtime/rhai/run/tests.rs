@@ -52,7 +52,7 @@ impl RunHost for Host {
     }
 }
 
-fn functions() -> Arc<ToolFunctions> {
+pub(super) fn functions() -> Arc<ToolFunctions> {
     let schema = json!({
         "type": "object",
         "properties": { "path": { "type": "string" }, "limit": { "type": "integer" } },
