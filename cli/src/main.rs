@@ -290,7 +290,7 @@ async fn run(common: &Common, verb: Verb) -> Result<ExitCode, Error> {
         Verb::Doctor(args) => commands::doctor::run(common, args).await,
         Verb::Confine(args) => commands::confine::run(common, args).await,
         Verb::Serve(args) => commands::serve::run(common, args).await,
-        Verb::Token(args) => commands::token::run(common, args),
+        Verb::Token(args) => blocking(common, args, commands::token::run).await,
         Verb::Secret(args) => commands::secret::run(common, args),
         Verb::Login(args) => commands::login::run(common, args).await,
         Verb::Logout(args) => commands::logout::run(common, args),

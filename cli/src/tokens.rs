@@ -1,17 +1,32 @@
-//! Named tokens of MCP clients, in a file that only this user can read and write. It has their digests only.
+//! Named tokens of MCP clients, in the store: their digests, and what each is good for.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
-use tenon_config::json_file::{JsonStore, StoreError};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tenon_config::json_file::{JsonStore, StoreError as FileError};
 use tenon_host::HostEnvironment;
+use tenon_host::services::Store;
 use tenon_serve::{HttpToken, TokenGrant, TokenStore};
+use tenon_store::{Item, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS};
 
+use crate::Common;
 use crate::error::Error;
+use crate::store::StorePlace;
 
-/// The name of the file, in the user's folder for state.
-const FILE: &str = "serve-tokens.json";
+/// The kind of items that tokens are, by their digests.
+const TOKENS: &str = "serve-tokens";
+
+/// The kind of items that say which digest the token of a name has: no two have the same name.
+const NAMES: &str = "serve-token-names";
+
+/// How many tokens there may be, and how many bytes they may take.
+const QUOTA: ItemQuota = ItemQuota { items: 10_000, bytes: 8 << 20 };
+
+/// The file of former versions, in the user's folder for state.
+const FORMER_FILE: &str = "serve-tokens.json";
 
 /// The largest such file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -45,139 +60,170 @@ impl NamedToken {
     }
 }
 
-/// The file, as it is written.
+/// The file of former versions.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TokenFileJson {
-    pub(crate) tokens: Vec<NamedToken>,
+struct FormerFile {
+    tokens: Vec<NamedToken>,
 }
 
-/// The file with the named tokens, which need not be there yet.
-#[derive(Debug)]
-pub(crate) struct TokenFile(JsonStore);
+/// The named tokens of a store. Every call blocks.
+#[derive(Clone)]
+pub(crate) struct NamedTokens(Arc<dyn Store>);
 
-impl TokenFile {
-    /// The user's own.
-    pub(crate) fn of_user() -> Result<Self, Error> {
-        let folder = HostEnvironment::of_process().state;
-        let no_folder = || Error::Host("no folder for tokens: HOME is not set".into());
-        Ok(Self(JsonStore::new(folder.ok_or_else(no_folder)?.join(FILE), MAX_FILE_BYTES)))
+impl fmt::Debug for NamedTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamedTokens")
+    }
+}
+
+impl NamedTokens {
+    /// Those of the user's store. What a file of a former version has is taken over.
+    pub(crate) fn open(common: &Common) -> Result<Self, Error> {
+        let tokens = Self(StorePlace::find(common)?.open()?);
+        if let Some(folder) = HostEnvironment::of_process().state {
+            tokens.take_over(&folder.join(FORMER_FILE))?;
+        }
+        Ok(tokens)
     }
 
-    pub(crate) fn read(&self) -> Result<Vec<NamedToken>, Error> {
-        let read = self.0.read::<TokenFileJson>().map_err(|error| self.failed(error))?;
-        Ok(read.tokens)
+    /// Returns all, in the order in which they were made.
+    pub(crate) fn list(&self) -> Result<Vec<NamedToken>, Error> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.0.items(TOKENS, cursor.as_deref(), MAX_PAGE_ITEMS)?;
+            for item in &page.items {
+                all.push(read(item)?);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        all.sort_by(|a: &NamedToken, b| (&a.created, &a.name).cmp(&(&b.created, &b.name)));
+        Ok(all)
     }
 
-    /// Changes the tokens, alone of all who do. What the change gives is given.
-    pub(crate) fn change<T>(
-        &self,
-        change: impl FnOnce(&mut Vec<NamedToken>) -> T,
-    ) -> Result<T, Error> {
-        let mut given = None;
-        let change = |file: &mut TokenFileJson| given = Some(change(&mut file.tokens));
-        self.0.change(change).map_err(|error| self.failed(error))?;
-        given.ok_or_else(|| Error::Host("the tokens were not changed".into()))
+    /// Adds a token, unless a good one has its name. Says whether it did.
+    pub(crate) fn add(&self, token: &NamedToken, now: SystemTime) -> Result<bool, Error> {
+        // The name is taken first: one whose token is not there is nothing.
+        let former = self.0.item(NAMES, &token.name)?;
+        if let Some(former) = &former
+            && let Some(known) = self.of_digest(&String::from_utf8_lossy(&former.value))?
+        {
+            if !known.is_expired(now) {
+                return Ok(false);
+            }
+            self.remove(&known.sha256)?;
+        }
+        let version = former.map(|former| former.version);
+        let digest = token.sha256.as_bytes();
+        let named = self.0.put_item(NAMES, &token.name, version, digest, None, QUOTA)?;
+        if let ItemOutcome::Differs(_) = named {
+            return Ok(false);
+        }
+        let value = serde_json::to_vec(token).map_err(|error| Error::Host(error.to_string()))?;
+        let version = self.0.item(TOKENS, &token.sha256)?.map(|item| item.version);
+        self.0.put_item(TOKENS, &token.sha256, version, &value, None, QUOTA)?;
+        Ok(true)
     }
 
-    fn failed(&self, error: StoreError) -> Error {
-        let path = self.0.path().display();
-        match error {
-            StoreError::Unguarded(other) => Error::Input(format!(
-                "refusing to read tokens that others could have written: {} belongs to another user, or others can \
-                 write to it",
-                other.display()
-            )),
-            StoreError::Io(error) => Error::Host(format!("{path}: {error}")),
-            StoreError::Damaged(error) => Error::Input(format!(
-                "{path} is no file of tokens: {error}; move it away to start over"
-            )),
+    /// Ends the token of a name. Says whether there was one.
+    pub(crate) fn revoke(&self, name: &str) -> Result<bool, Error> {
+        let Some(named) = self.0.item(NAMES, name)? else { return Ok(false) };
+        // The token goes first, so that one without a name is good for nothing.
+        let was_there = self.remove(&String::from_utf8_lossy(&named.value))?;
+        self.0.remove_item(NAMES, name, named.version)?;
+        Ok(was_there)
+    }
+
+    fn remove(&self, digest: &str) -> Result<bool, Error> {
+        match self.0.item(TOKENS, digest)? {
+            Some(item) => Ok(self.0.remove_item(TOKENS, digest, item.version)?),
+            None => Ok(false),
         }
     }
-}
 
-/// When a file was written, how long it is, and what else may have changed of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileVersion {
-    written: SystemTime,
-    bytes: u64,
-    /// Of the file itself and who may write to it: its number, when that changed, and its mode.
-    #[cfg(unix)]
-    identity: (u64, i64, i64, u32),
-}
+    /// The token of a digest.
+    fn of_digest(&self, digest: &str) -> Result<Option<NamedToken>, Error> {
+        self.0.item(TOKENS, digest)?.as_ref().map(read).transpose()
+    }
 
-impl FileVersion {
-    fn of(path: &Path) -> Option<Self> {
-        let about = path.metadata().ok()?;
-        #[cfg(unix)]
-        let identity = {
-            use std::os::unix::fs::MetadataExt;
-            (about.ino(), about.ctime(), about.ctime_nsec(), about.mode())
-        };
-        Some(Self {
-            written: about.modified().ok()?,
-            bytes: about.len(),
-            #[cfg(unix)]
-            identity,
-        })
+    /// Adds the tokens of a file, and removes it. Where that is interrupted it is done again.
+    fn take_over(&self, path: &Path) -> Result<(), Error> {
+        if !path.exists() {
+            return Ok(());
+        }
+        let file = JsonStore::new(path.to_path_buf(), MAX_FILE_BYTES);
+        let mut added = Ok(());
+        // Under the lock of the file, so that no former version changes it meanwhile.
+        let changed = file.change(|former: &mut FormerFile| {
+            added = { former.tokens.iter() }.try_for_each(|token| {
+                match self.of_digest(&token.sha256)? {
+                    Some(_) => Ok(()),
+                    None => self.add(token, SystemTime::now()).map(drop),
+                }
+            });
+            if added.is_ok() {
+                former.tokens.clear();
+            }
+        });
+        changed.map_err(|error| failed(path, error))?;
+        added?;
+        std::fs::remove_file(path).map_err(|error| Error::Write(path.into(), error))
     }
 }
 
-/// The tokens of a server: its user's own, which is good for all, and the named ones. The file is read again when it has
-/// changed, so that a token ends when it is revoked.
+fn read(item: &Item) -> Result<NamedToken, Error> {
+    let damaged = |error| Error::Host(format!("the token {} is damaged: {error}", item.id));
+    serde_json::from_slice(&item.value).map_err(damaged)
+}
+
+fn failed(path: &Path, error: FileError) -> Error {
+    match error {
+        FileError::Unguarded(other) => Error::Input(format!(
+            "refusing to read tokens that others could have written: {} belongs to another user, or others can write \
+             to it",
+            other.display()
+        )),
+        FileError::Io(error) => Error::Host(format!("{}: {error}", path.display())),
+        FileError::Damaged(error) => Error::Input(format!(
+            "{} is no file of tokens: {error}; move it away to start over",
+            path.display()
+        )),
+    }
+}
+
+/// The tokens of a server: its user's own, which is good for all, and the named ones, which end when they are revoked.
 #[derive(Debug)]
 pub(crate) struct ServerTokens {
     own: HttpToken,
-    file: TokenFile,
-    /// What was read last, and of what; nothing where it could not be read.
-    read: Mutex<Option<Arc<ReadTokens>>>,
+    named: NamedTokens,
 }
 
-/// What a file had, and which version of it.
-type ReadTokens = (FileVersion, Vec<NamedToken>);
-
 impl ServerTokens {
-    pub(crate) fn new(own: HttpToken, file: TokenFile) -> Self {
-        Self { own, file, read: Mutex::default() }
+    pub(crate) fn new(own: HttpToken, named: NamedTokens) -> Self {
+        Self { own, named }
     }
 }
 
+#[async_trait]
 impl TokenStore for ServerTokens {
-    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
         if *token == self.own {
             return Some(TokenGrant::default());
         }
-        // The lock is held for as long as it takes to copy a pointer: every request comes here.
-        let last = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut read = last().clone();
-        let version = FileVersion::of(self.file.0.path());
-        // Two changes may leave the same time, so what has just changed is read again.
-        let is_settled = |version: &FileVersion| {
-            version.written.elapsed().is_ok_and(|age| age >= Duration::from_secs(2))
-        };
-        let is_read = version
-            .filter(is_settled)
-            .is_some_and(|version| read.as_ref().is_some_and(|read| read.0 == version));
-        if !is_read {
-            read = match self.file.read() {
-                Ok(tokens) => version.map(|version| Arc::new((version, tokens))),
-                Err(error) => {
-                    tracing::warn!("no named token is good: {error}");
-                    None
-                }
-            };
-            last().clone_from(&read);
-        }
-        let (_, tokens) = &*read?;
-        let now = SystemTime::now();
-        let named = tokens.iter().find(|named| {
-            HttpToken::from_sha256(&named.sha256).is_some_and(|known| known == *token)
+        let (named, digest) = (self.named.clone(), token.sha256());
+        let found = tokio::task::spawn_blocking(move || named.of_digest(&digest)).await.ok()?;
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!("no named token is good: {error}");
+            None
         });
-        let named = named.filter(|named| !named.is_expired(now))?;
+        let named = found.filter(|named| !named.is_expired(SystemTime::now()))?;
         Some(TokenGrant {
             principal: Some(format!("token:{}", named.name)),
-            profile: named.profile.clone(),
-            tools: named.tools.clone(),
+            profile: named.profile,
+            tools: named.tools,
         })
     }
 }

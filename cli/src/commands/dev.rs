@@ -49,7 +49,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let session = Session::begin(common, !args.no_tests).await?;
     let arguments = serve::Args::default();
     let http = match args.serve {
-        Some(address) => Some(HttpEndpoint::listen(address, &arguments).await?),
+        Some(address) => Some(HttpEndpoint::listen(common, address, &arguments).await?),
         None => None,
     };
     let found = match &http {

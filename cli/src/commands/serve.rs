@@ -17,8 +17,8 @@ use crate::client_config::{Connection, McpClient};
 use crate::error::Error;
 use crate::issuer::token_issuer;
 use crate::metrics::ProcessMetrics;
-use crate::tokens::{ServerTokens, TokenFile, random_token};
-use crate::{Common, open, output, stdio};
+use crate::tokens::{NamedTokens, ServerTokens, random_token};
+use crate::{Common, blocking, open, output, stdio};
 
 /// Serve everything to MCP clients
 #[derive(Default, clap::Args)]
@@ -96,7 +96,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     }
     // Before anything is found, so that it is known which of the project's servers would be this one.
     let http = match args.http {
-        Some(address) => Some(HttpEndpoint::listen(address, &args).await?),
+        Some(address) => Some(HttpEndpoint::listen(common, address, &args).await?),
         None => None,
     };
     let found = open::served(common, http.as_ref().map(|http| http.address))?;
@@ -192,9 +192,14 @@ pub(super) struct HttpEndpoint {
 
 impl HttpEndpoint {
     /// Listens on an address, as the arguments say. It says where clients find the token that they need.
-    pub(super) async fn listen(address: SocketAddr, args: &Args) -> Result<Self, Error> {
+    pub(super) async fn listen(
+        common: &Common,
+        address: SocketAddr,
+        args: &Args,
+    ) -> Result<Self, Error> {
         let (listener, address) = listen(address).await?;
-        Ok(Self { listener, address, settings: http_settings(args)?, no_auth: args.no_auth })
+        let settings = http_settings(common, args).await?;
+        Ok(Self { listener, address, settings, no_auth: args.no_auth })
     }
 
     /// Takes the tokens of the issuer that the configuration names, if it does.
@@ -250,7 +255,10 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
 }
 
 /// How HTTP is served. It says where clients find the token that they need.
-fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpSettings, Error> {
+async fn http_settings(
+    common: &Common,
+    Args { token_file, no_auth, hosts, .. }: &Args,
+) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::default();
     settings.hosts.clone_from(hosts);
     settings.metrics = Some(Arc::new(ProcessMetrics::install()?));
@@ -260,7 +268,8 @@ fn http_settings(Args { token_file, no_auth, hosts, .. }: &Args) -> Result<HttpS
             None => default_token_file()?,
         };
         let own = HttpToken::new(&read_token(&file)?);
-        settings.tokens = Some(Arc::new(ServerTokens::new(own, TokenFile::of_user()?)));
+        let named = blocking(common, (), |common, ()| NamedTokens::open(common)).await?;
+        settings.tokens = Some(Arc::new(ServerTokens::new(own, named)));
         output::note(&format!("clients send the token in {}", file.display()));
     }
     Ok(settings)

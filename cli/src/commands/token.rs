@@ -7,7 +7,7 @@ use tenon_config::Config;
 use tenon_serve::{HttpToken, Profile};
 
 use crate::error::Error;
-use crate::tokens::{NamedToken, TokenFile, random_token};
+use crate::tokens::{NamedToken, NamedTokens, random_token};
 use crate::{Common, duration, open, output};
 
 /// Manage the tokens of clients of `tenon serve --http`
@@ -74,7 +74,7 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let file = TokenFile::of_user()?;
+    let tokens = NamedTokens::open(common)?;
     match args.verb {
         Verb::Add { name, profile, tools, expires } => {
             let now = SystemTime::now();
@@ -95,16 +95,11 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
                 created: time(now),
                 expires: end.map(time),
             };
-            add(common, &file, token, &text)
+            add(common, &tokens, &token, &text)
         }
-        Verb::List => list(common, &file.read()?),
+        Verb::List => list(common, &tokens.list()?),
         Verb::Revoke { name } => {
-            let is_gone = file.change(|tokens| {
-                let before = tokens.len();
-                tokens.retain(|token| token.name != name);
-                tokens.len() < before
-            })?;
-            if !is_gone {
+            if !tokens.revoke(&name)? {
                 return Err(Error::Input(format!("there is no token {name:?}")));
             }
             match common.json {
@@ -131,23 +126,13 @@ fn note_unknown(common: &Common, profile: &str) {
 
 fn add(
     common: &Common,
-    file: &TokenFile,
-    token: NamedToken,
+    tokens: &NamedTokens,
+    token: &NamedToken,
     text: &str,
 ) -> Result<ExitCode, Error> {
-    let (name, expires) = (token.name.clone(), token.expires.clone());
-    let now = SystemTime::now();
-    let is_added = file.change(|tokens| {
-        // One whose time is over takes no name.
-        let is_taken = |known: &NamedToken| known.name == token.name && !known.is_expired(now);
-        let is_free = !tokens.iter().any(is_taken);
-        if is_free {
-            tokens.retain(|known| known.name != token.name);
-            tokens.push(token);
-        }
-        is_free
-    })?;
-    if !is_added {
+    let NamedToken { name, expires, .. } = token;
+    // One whose time is over takes no name.
+    if !tokens.add(token, SystemTime::now())? {
         return Err(Error::Input(format!(
             "there is a token {name:?} already: revoke it first, or choose another name"
         )));

@@ -76,7 +76,9 @@ impl Guard {
 
     async fn access(&self, text: &str) -> Result<Access, AuthorizationError> {
         let token = HttpToken::new(text);
-        if let Some(grant) = self.tokens.as_ref().and_then(|tokens| tokens.grant(&token)) {
+        if let Some(tokens) = &self.tokens
+            && let Some(grant) = tokens.grant(&token).await
+        {
             // Another token of the same name is another client.
             return Ok(Access { principal: token.sha256().into(), grant });
         }

@@ -1,5 +1,6 @@
 //! Tokens of clients, and what each is good for.
 
+use async_trait::async_trait;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
@@ -73,15 +74,16 @@ pub(super) struct Access {
 }
 
 /// Knows which tokens are good.
+#[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync + 'static {
-    /// What a token is good for; `None` where it is not good, or no longer. It is asked for every request, and does not
-    /// block for long.
-    fn grant(&self, token: &HttpToken) -> Option<TokenGrant>;
+    /// What a token is good for; `None` where it is not good, or no longer. It is asked for every request.
+    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant>;
 }
 
 /// One token, which is good for all.
+#[async_trait]
 impl TokenStore for HttpToken {
-    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
         (self == token).then(TokenGrant::default)
     }
 }

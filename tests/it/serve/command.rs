@@ -8,6 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use tenon_host::services::STATE_FILE;
+use tenon_serve::HttpToken;
+
 use super::{initialize, legacy, modern, project, text};
 use crate::support::{DEMO_SERVER, Project, manifest_of, stderr};
 
@@ -362,10 +365,17 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
         token(&["add", "one", "--tools", "everything__test_simple_text", "--expires", "30d"], 0);
     assert_eq!(tools(&one).unwrap(), ["everything__test_simple_text"]);
     // Nobody can read a token that was made.
-    let file = project.path("state/tenon/serve-tokens.json");
-    let kept = std::fs::read_to_string(&file).unwrap();
-    assert!(!kept.contains(text.trim()) && !kept.contains(one.trim()), "{kept}");
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
+    let database = project.path("state/tenon").join(STATE_FILE);
+    for file in [database.clone(), database.with_extension("sqlite-wal")] {
+        let kept = std::fs::read(&file).unwrap();
+        let has = |text: &[u8]| kept.windows(text.len()).any(|found| found == text);
+        assert!(
+            ![&text, &one].iter().any(|text| has(text.trim().as_bytes())),
+            "{}",
+            file.display()
+        );
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
+    }
     let metrics = |text: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         let token = text.trim();
@@ -410,14 +420,20 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     assert!(token(&["add", "a b"], 2).contains("a name has 1 to 64"));
     assert!(token(&["add", "ages", "--expires", "8500y"], 2).contains("100 years at most"));
     assert!(token(&["add", "none", "--tools", ""], 2).contains("no tool has an empty name"));
-    // What is wrong with the file is wrong as long as it is.
+    // The file of a former version is taken over, unless others could have written it.
+    let former = project.path("state/tenon/serve-tokens.json");
+    let digest = HttpToken::new("of-before").sha256();
+    let tokens = json!({ "tokens": [{ "name": "old", "sha256": digest, "created": "2026-01-01T00:00:00Z" }] });
+    std::fs::write(&former, tokens.to_string()).unwrap();
     let set_mode = |mode| {
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(&former, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     set_mode(0o666);
-    assert_eq!(tools(&one), Err("HTTP/1.1 401 Unauthorized".into()));
+    assert!(token(&["list"], 2).contains("others could have written"));
+    assert_eq!(tools("of-before"), Err("HTTP/1.1 401 Unauthorized".into()));
     set_mode(0o600);
-    assert!(tools(&one).is_ok());
+    assert!(token(&["list"], 0).starts_with("old\n"));
+    assert!(tools("of-before").is_ok() && !former.exists());
     assert!(token(&["revoke", "none"], 2).contains("there is no token"));
     token(&["revoke", "texts"], 0);
     assert_eq!(tools(&text), Err("HTTP/1.1 401 Unauthorized".into()));

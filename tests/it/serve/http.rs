@@ -1,5 +1,6 @@
 //! Clients over HTTP, good and bad.
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -428,8 +429,9 @@ struct Tokens {
     is_over: AtomicBool,
 }
 
+#[async_trait]
 impl TokenStore for Tokens {
-    fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
         // By their full names, whatever a profile makes of them.
         let tools = Some(vec!["*__test_simple_*".to_string(), "nothing".to_string()]);
         let all = [
