@@ -289,6 +289,9 @@ impl HostedPlugin {
         if let Some(answers) = setup.http {
             host = host.http(answers);
         }
+        if let Some(cassette) = setup.cassette {
+            host = host.cassette(cassette.how, cassette.file);
+        }
         let state = match setup.state_folder {
             Some(folder) => State::open(folder).map_err(|error| wrong(error.to_string()))?,
             None => State::new(),
@@ -363,6 +366,7 @@ impl HostedPlugin {
                 { plugin.suggest(argument).await }.map(|values| mcp_json::suggestions(&values))
             }
             Method::HttpRequests {} => Ok(json!(plugin.http_requests())),
+            Method::UnplayedCalls {} => Ok(json!(plugin.unplayed_calls())),
             Method::StateValue { scope, key } => {
                 return match plugin.state().bytes(scope, &key) {
                     None => Ok(Value::Null),

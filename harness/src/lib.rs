@@ -51,6 +51,8 @@
 //! # fn main() {}
 //! ```
 //!
+//! What a service answers can be recorded once, and played to later tests ([`Harness::record`], [`Harness::replay`]).
+//!
 //! Tests of the plugin's functions alone are quicker, and need no build: see `tenon_sdk::testing`. The crate
 //! `tenon-test-host` runs the host in the test's own process, for tests of embedders.
 
@@ -70,7 +72,7 @@ use tenon_types::{FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use answers::Answers;
 pub use build::BuildFailed;
 pub use protocol::{CallError, HookReport, HttpAnswer, HttpRequest, Scope};
-use protocol::{HomeFile, PluginSource, Setup, StateEntry};
+use protocol::{CassetteSetup, CassetteUse, HomeFile, PluginSource, Setup, StateEntry};
 pub use running_plugin::RunningPlugin;
 /// What plugins are asked and answer.
 pub use tenon_types as types;
@@ -209,6 +211,26 @@ impl Harness {
     /// leaves the process. A request without an answer fails. [`RunningPlugin::http_requests`] has them all.
     pub fn http(mut self, answers: impl IntoIterator<Item = HttpAnswer>) -> Self {
         self.setup.http.get_or_insert_default().extend(answers);
+        self
+    }
+
+    /// Records what the plugin asks of others in the cassette `cassettes/NAME.json` of the package that is tested, which is
+    /// made anew: requests over HTTP, calls of the tools of other plugins, and questions to models. Secrets of the test are
+    /// masked, and headers that sign somebody in are left out. The cassette is meant to be kept beside the test.
+    pub fn record(self, name: &str) -> Self {
+        self.cassette(CassetteUse::Record, name)
+    }
+
+    /// Plays the cassette `cassettes/NAME.json`: what the plugin asks of others is answered from there, in any order, and
+    /// reaches nobody. Each answer is given once; a call that was not recorded is refused.
+    /// [`RunningPlugin::unplayed_calls`] has those that were not made.
+    pub fn replay(self, name: &str) -> Self {
+        self.cassette(CassetteUse::Replay, name)
+    }
+
+    fn cassette(mut self, how: CassetteUse, name: &str) -> Self {
+        let file = PathBuf::from("cassettes").join(format!("{name}.json"));
+        self.setup.cassette = Some(CassetteSetup { how, file });
         self
     }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// The version of this protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A message of one side, by what it requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,6 +133,8 @@ pub enum Method {
         /// By this much.
         milliseconds: u64,
     },
+    /// Lists the calls of the cassette that were not played.
+    UnplayedCalls {},
     /// Ends the host, and lets the plugin say good-bye.
     Shutdown {},
 }
@@ -191,8 +193,30 @@ pub struct Setup {
     pub state_folder: Option<PathBuf>,
     /// The time of its clock, after RFC 3339.
     pub clock: Option<String>,
+    /// What of others is recorded or played.
+    pub cassette: Option<CassetteSetup>,
     /// What the test answers.
     pub answers: AnsweredQuestions,
+}
+
+/// A file that has what the plugin asked of others, and what they answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CassetteSetup {
+    /// What becomes of it.
+    #[serde(rename = "use")]
+    pub how: CassetteUse,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// What becomes of a cassette.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CassetteUse {
+    /// It is recorded anew.
+    Record,
+    /// It answers in place of others.
+    Replay,
 }
 
 /// Where a plugin is.
@@ -412,6 +436,7 @@ impl Setup {
             state: Vec::new(),
             state_folder: None,
             clock: None,
+            cassette: None,
             answers: AnsweredQuestions::default(),
         }
     }
@@ -424,7 +449,9 @@ impl Setup {
             | PluginSource::Script(path) => Some(path),
             PluginSource::Server { .. } => None,
         };
-        for path in own.into_iter().chain(&mut self.beside).chain(&mut self.state_folder) {
+        let cassette = self.cassette.as_mut().map(|cassette| &mut cassette.file);
+        let others = self.beside.iter_mut().chain(&mut self.state_folder).chain(cassette);
+        for path in own.into_iter().chain(others) {
             *path = std::path::absolute(&*path)?;
         }
         Ok(())

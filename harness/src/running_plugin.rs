@@ -185,6 +185,16 @@ impl RunningPlugin {
         deserialized(self.connection.request(Method::HttpRequests {}).await?)
     }
 
+    /// Returns the calls of the cassette that the plugin has not made so far
+    /// ([`Harness::replay`](crate::Harness::replay)).
+    ///
+    /// # Errors
+    ///
+    /// Where the host has ended.
+    pub async fn unplayed_calls(&self) -> Result<Vec<String>, CallError> {
+        deserialized(self.connection.request(Method::UnplayedCalls {}).await?)
+    }
+
     /// Returns the value of a key in the plugin's state, which the SDK and scripts write as JSON.
     ///
     /// # Errors

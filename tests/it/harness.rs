@@ -149,6 +149,99 @@ async fn the_test_answers_for_the_user_the_default_model_and_the_web() {
     assert_eq!((&*requests[0].url, requests[0].was_answered), (url, true));
 }
 
+/// Asks the web, a tool and a model.
+const ASKS: &str = r#"tool(#{ name: "report", description: "d" }, |a| {
+    let page = http_get(`https://api.example.com/v1?key=${config("key")}`);
+    let slug = call_tool("text_tools__slug", #{ text: page.body });
+    `${slug}, ${page.headers["x-kind"]}: ${complete("default", slug)}`
+});
+tool(#{ name: "other", description: "d" }, |a| http_get("https://api.example.com/other").body);"#;
+
+fn asking() -> (Harness, tempfile::TempDir) {
+    let (harness, folder) = script(ASKS);
+    let harness = harness
+        .secret("key", "s3cret-of-the-test")
+        .config(json!({ "key": "s3cret-of-the-test" }))
+        .grant("network", ["https://api.example.com/*"])
+        .grant("tools", ["text_tools__*"])
+        .grant("providers", ["default"]);
+    (harness, folder)
+}
+
+#[tokio::test]
+async fn what_others_answer_is_recorded_and_played_to_later_tests() {
+    let cassettes = tempfile::TempDir::new().unwrap();
+    let name = cassettes.path().join("report");
+    let name = name.to_str().unwrap();
+    let (harness, _folder) = asking();
+    let answer = HttpAnswer::new("https://api.example.com/*").header("x-kind", "page");
+    let recording = harness
+        .http([answer.header("set-cookie", "sid=17").body("Hello S3cret-of-the-test")])
+        .beside(guests::TEXT_TOOLS)
+        .default_model(|_| Ok("fine".into()))
+        .record(name);
+    let recording = recording.start().await.unwrap();
+    let report = recording.call("report", json!({})).await.unwrap().plain_text();
+    assert_eq!(report, "hello-[redacted], page: fine");
+    assert_eq!(recording.unplayed_calls().await.unwrap(), [""; 0]);
+    recording.shutdown().await;
+    let kept = fs::read_to_string(cassettes.path().join("report.json")).unwrap();
+    for leak in ["s3cret-of-the-test", "sid=17"] {
+        assert!(!kept.contains(leak), "{kept}");
+    }
+    let calls =
+        ["GET https://api.example.com/v1?key=[redacted]", "tool text_tools__slug", "model default"];
+    for call in calls {
+        assert!(kept.contains(&format!("\"call\": \"{call}\"")), "{kept}");
+    }
+
+    let (harness, _folder) = asking();
+    // Nobody else is there.
+    let playing = harness.replay(name).start().await.unwrap();
+    assert_eq!(playing.unplayed_calls().await.unwrap(), calls);
+    let report = playing.call("report", json!({})).await.unwrap().plain_text();
+    assert_eq!(report, "hello-[redacted], page: fine");
+    assert_eq!(playing.unplayed_calls().await.unwrap(), [""; 0]);
+    for (tool, problem) in [("report", "it has this call 1 times only"), ("other", "no such call")]
+    {
+        let refused = playing.call(tool, json!({})).await.unwrap();
+        assert!(refused.is_error && refused.plain_text().contains(problem), "{refused:?}");
+    }
+
+    let (harness, _folder) = asking();
+    let none = harness.replay("none").start().await.err().unwrap().to_string();
+    assert!(none.contains("cassettes/none.json: record it first"), "{none}");
+    fs::write(cassettes.path().join("report.json"), "{\"version\":2,\"calls\":[]}").unwrap();
+    let (harness, _folder) = asking();
+    let other = harness.replay(name).start().await.err().unwrap().to_string();
+    assert!(other.contains("is no cassette of version 1: it is of version 2"), "{other}");
+}
+
+#[tokio::test]
+async fn requests_of_components_are_recorded_and_played() {
+    let cassettes = tempfile::TempDir::new().unwrap();
+    let name = cassettes.path().join("page");
+    let name = name.to_str().unwrap();
+    let fetch = || component(guests::FETCH).grant("network", ["https://api.example.com/*"]);
+    let call = json!({ "url": "https://api.example.com/v1" });
+    let answer = HttpAnswer::new("https://api.example.com/v1").body(vec![0xff, b'2', b'1']);
+    let recording = fetch().http([answer]).record(name).start().await.unwrap();
+    let recorded = recording.call("fetch", call.clone()).await.unwrap();
+    // That there is no answer is one as well.
+    let missing = json!({ "url": "https://api.example.com/v2" });
+    let failed = recording.call("fetch", missing.clone()).await.unwrap_err();
+    recording.shutdown().await;
+    let playing = fetch().replay(name).start().await.unwrap();
+    let played = playing.call("fetch", call).await.unwrap();
+    assert_eq!(played.structured, recorded.structured);
+    let failed_again = playing.call("fetch", missing).await.unwrap_err();
+    assert_eq!(failed_again.code, failed.code);
+    // What was not granted is not, whatever was recorded.
+    let elsewhere = json!({ "url": "https://other.example.com/" });
+    let refused = playing.call("fetch", elsewhere).await.unwrap_err().to_string();
+    assert!(refused.contains("is not granted"), "{refused}");
+}
+
 #[tokio::test]
 async fn resources_prompts_and_suggestions_are_asked_for() {
     let plugin = component(guests::EVERYTHING_RUST)

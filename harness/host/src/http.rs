@@ -22,7 +22,7 @@ fn fits_request(answer: &HttpAnswer, method: &str, url: &str) -> bool {
 /// # Errors
 ///
 /// Where HTTP has no such status or header.
-fn response(answer: HttpAnswer) -> hyper::http::Result<Response<Full<Bytes>>> {
+fn response(answer: HttpAnswer) -> http::Result<Response<Full<Bytes>>> {
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
         response = response.header(name, value);
@@ -85,9 +85,8 @@ impl Network {
     ) -> Result<Response<Full<Bytes>>, Box<dyn std::error::Error + Send + Sync>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes().to_vec();
-        let text = |value: &hyper::header::HeaderValue| {
-            String::from_utf8_lossy(value.as_bytes()).into_owned()
-        };
+        let text =
+            |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let host = parts.headers.get(HOST).map(text).unwrap_or_default();
         let url = format!("{scheme}://{host}{}", parts.uri);
         let method = parts.method.to_string();

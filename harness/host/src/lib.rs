@@ -26,6 +26,7 @@
 //! What is granted is real: a granted network is the network unless the test answers its requests
 //! ([`TestHost::http`]), a granted file is the file. The errors are the host's own.
 
+mod cassette;
 mod client;
 mod clock;
 mod http;
@@ -41,6 +42,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tenon_config::secret::{Redactor, SecretValues};
 use tenon_host::services::{GrantAll, Secret, SecretStore, StoreError};
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
@@ -49,12 +51,14 @@ use tenon_host::{
     Allocation, BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState,
 };
 
+use cassette::Cassette;
+pub use cassette::CassetteError;
 use client::Client;
 pub use clock::ManualClock;
 use http::Network;
 pub use running_plugin::RunningPlugin;
 pub use state::State;
-pub use tenon_harness::protocol::PluginSource;
+pub use tenon_harness::protocol::{CassetteUse, PluginSource};
 pub use tenon_harness::{HttpAnswer, HttpRequest, Scope};
 /// The host, whose types the calls take and give.
 pub use tenon_host as host;
@@ -81,6 +85,7 @@ pub struct TestHost {
     state: Option<State>,
     network: Option<Network>,
     files: BTreeMap<PathBuf, Vec<u8>>,
+    cassette: Option<(CassetteUse, PathBuf)>,
     /// Where compiled components are kept, and the key to them.
     compiled: Option<(PathBuf, Option<PathBuf>)>,
     adjust: Box<dyn FnOnce(Builder) -> Builder + Send>,
@@ -105,6 +110,9 @@ pub enum StartError {
     /// What the test says of the plugin is nothing that a host can be told.
     #[error("the configuration of the test is wrong: {0}")]
     Configuration(String),
+    /// The cassette cannot be recorded or played.
+    #[error(transparent)]
+    Cassette(#[from] CassetteError),
     /// The plugin's state cannot be opened.
     #[error(transparent)]
     State(#[from] StoreError),
@@ -170,6 +178,7 @@ impl TestHost {
             state: None,
             network: None,
             files: BTreeMap::new(),
+            cassette: None,
             compiled: None,
             adjust: Box::new(|builder| builder),
         }
@@ -218,6 +227,13 @@ impl TestHost {
     pub fn http(mut self, answers: impl IntoIterator<Item = HttpAnswer>) -> Self {
         let network = self.network.get_or_insert_default();
         answers.into_iter().for_each(|answer| network.add(answer));
+        self
+    }
+
+    /// Records what the plugin asks of others, or plays what was recorded: requests over HTTP, calls of the tools of other
+    /// plugins, and questions to models. The file of a cassette is JSON, without the secrets of the test.
+    pub fn cassette(mut self, how: CassetteUse, file: impl Into<PathBuf>) -> Self {
+        self.cassette = Some((how, file.into()));
         self
     }
 
@@ -344,6 +360,18 @@ impl TestHost {
         let traces_lines = has_lines(&folder.path().join("own").join(ID).join(COMPONENT));
         let state = self.state.unwrap_or_default();
         let asked = self.client.asked.clone();
+        let cassette = match self.cassette {
+            None => None,
+            Some((how, file)) => {
+                let mut secrets = SecretValues::default();
+                self.secrets.values().for_each(|value| secrets.add_value(value));
+                let mask = Redactor::new(&secrets);
+                Some(match how {
+                    CassetteUse::Record => Cassette::record(file, mask)?,
+                    CassetteUse::Replay => Cassette::replay(file, mask)?,
+                })
+            }
+        };
         let builder = Platform::builder()
             .allocation(Allocation::OnDemand)
             .backtraces(traces_lines)
@@ -361,6 +389,10 @@ impl TestHost {
         };
         let builder = match self.network.clone() {
             Some(network) => builder.resolver(network.clone()).connector(network),
+            None => builder,
+        };
+        let builder = match cassette.clone() {
+            Some(cassette) => builder.host_call_interceptor(cassette),
             None => builder,
         };
         let builder = match self.limits {
@@ -383,7 +415,7 @@ impl TestHost {
             return Err(StartError::Configuration(said.join("; ")));
         }
         let network = self.network.unwrap_or_default();
-        Ok(RunningPlugin::new(platform, asked, state, network, folder))
+        Ok(RunningPlugin::new(platform, asked, state, network, cassette, folder))
     }
 
     /// Writes the files of the test into its home folder.

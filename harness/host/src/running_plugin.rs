@@ -11,6 +11,7 @@ use tenon_host::types::{
 };
 use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform};
 
+use crate::cassette::Cassette;
 use crate::client::Asked;
 use crate::http::Network;
 use crate::{HttpAnswer, HttpRequest, ID, State};
@@ -23,6 +24,7 @@ pub struct RunningPlugin {
     asked: Arc<Asked>,
     state: State,
     network: Network,
+    cassette: Option<Cassette>,
     /// Where the plugin is. It is needed for as long as the host runs.
     folder: Arc<TempDir>,
 }
@@ -33,10 +35,11 @@ impl RunningPlugin {
         asked: Arc<Asked>,
         state: State,
         network: Network,
+        cassette: Option<Cassette>,
         folder: TempDir,
     ) -> Self {
         let (caller, folder) = (Caller::default(), Arc::new(folder));
-        Self { platform, caller, asked, state, network, folder }
+        Self { platform, caller, asked, state, network, cassette, folder }
     }
 
     /// Returns the same plugin, called on behalf of another caller: an agent, a session, or one with less time.
@@ -47,6 +50,7 @@ impl RunningPlugin {
             asked: self.asked.clone(),
             state: self.state.clone(),
             network: self.network.clone(),
+            cassette: self.cassette.clone(),
             folder: self.folder.clone(),
         }
     }
@@ -68,6 +72,11 @@ impl RunningPlugin {
             .tools()
             .find(|(plugin, known)| plugin.id().as_ref() == ID && known.definition.name == tool);
         known.map_or_else(|| format!("{ID}__{tool}"), |(_, known)| known.name.to_string())
+    }
+
+    /// Returns the calls of the cassette that the plugin has not made so far, where one is played.
+    pub fn unplayed_calls(&self) -> Vec<String> {
+        self.cassette.as_ref().map(Cassette::unplayed).unwrap_or_default()
     }
 
     /// Has the plugin handle an event, whose context is an object. What its handler did is in the

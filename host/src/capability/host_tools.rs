@@ -29,12 +29,13 @@ pub(crate) async fn call(
 ) -> Result<ToolResult, Error> {
     granted.require(TOOLS, &name, &format!("calling the tool {name}"))?;
     let caller = deeper(granted, caller)?;
-    granted
-        .host_services
-        .platform_api()?
-        .call(Call { name, arguments, caller })
-        .await
-        .map_err(as_contract)
+    let platform_api = granted.host_services.platform_api()?;
+    let Some(interceptor) = &granted.host_services.services.interceptor else {
+        return platform_api.call(Call { name, arguments, caller }).await.map_err(as_contract);
+    };
+    let call = Call { name: name.clone(), arguments: arguments.clone(), caller };
+    let call = async move { platform_api.call(call).await.map_err(as_contract) };
+    interceptor.call_tool(&name, &arguments, Box::pin(call)).await
 }
 
 pub(crate) struct HostToolsCapability;

@@ -29,7 +29,21 @@ pub(crate) async fn complete(
 ) -> Result<Completion, Error> {
     let model = &request.model;
     granted.require(PROVIDERS, model, &format!("asking the model {model}"))?;
-    if model == DEFAULT_MODEL {
+    let Some(interceptor) = &granted.host_services.services.interceptor else {
+        return answered(granted, caller, asks, request).await;
+    };
+    let seen = request.clone();
+    interceptor.complete(&seen, Box::pin(answered(granted, caller, asks, request))).await
+}
+
+/// Has a model answer.
+async fn answered(
+    granted: &GrantedCapabilities,
+    caller: Caller,
+    asks: Request,
+    request: CompletionRequest,
+) -> Result<Completion, Error> {
+    if request.model == DEFAULT_MODEL {
         return complete_by_default(granted, asks, request).await;
     }
     let caller = deeper(granted, caller)?;

@@ -34,9 +34,9 @@ use crate::call::Failure;
 use crate::capability::granted::{HostServices, PlatformApi};
 use crate::capability::server::{ServerRecorder, StartObserver, StartQueueProgress};
 use crate::capability::services::{
-    AccessTokens, Approver, CallApprover, ClientFeatures, Clock, Connector, InStore, MemorySearch,
-    Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services, StateBackend, Store,
-    ask_approver,
+    AccessTokens, Approver, CallApprover, ClientFeatures, Clock, Connector, HostCallInterceptor,
+    InStore, MemorySearch, Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services,
+    StateBackend, Store, ask_approver,
 };
 use crate::invoke::InvokeContext;
 use crate::invoke::permission::CallPermissions;
@@ -228,6 +228,12 @@ impl Builder {
     /// Sets who searches memories for plugins. By default nothing is found.
     pub fn memory(mut self, memory: impl MemorySearch) -> Self {
         self.services.memory = Arc::new(memory);
+        self
+    }
+
+    /// Has somebody stand between plugins and what they ask of others: tests that record it, or answer in their place.
+    pub fn host_call_interceptor(mut self, interceptor: impl HostCallInterceptor) -> Self {
+        self.services.interceptor = Some(Arc::new(interceptor));
         self
     }
 

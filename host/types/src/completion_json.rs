@@ -3,7 +3,7 @@
 
 use crate::{
     Completion, CompletionRequest, CompletionSummary, Media, Message, ModelTool, Part, Reasoning,
-    Role, SamplingOptions, StopReason, ToolCall, ToolCallResult, ToolChoice, mcp_json,
+    Role, SamplingOptions, StopReason, TokenUsage, ToolCall, ToolCallResult, ToolChoice, mcp_json,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -295,6 +295,40 @@ pub fn read_parts(completion: &mut Value) -> Result<Vec<Part>, String> {
         _ => Err("a part is not an object".into()),
     };
     parts.into_iter().map(read).collect()
+}
+
+/// Reads an answer in the form of [`completion`].
+///
+/// # Errors
+///
+/// Says what is wrong with it.
+pub fn read_completion(mut form: Value) -> Result<Completion, String> {
+    let parts = read_parts(&mut form)?;
+    let tokens = |name: &str| form["usage"][name].as_u64().unwrap_or_default();
+    let text = |name: &str| form[name].as_str().map(str::to_string);
+    let model = text("model").ok_or("it does not say which model answered")?;
+    let stop_reason = read_stop_reason(&text("stopReason").unwrap_or_default());
+    let usage = TokenUsage {
+        input: tokens("input"),
+        output: tokens("output"),
+        cached_input: tokens("cachedInput"),
+        reasoning: tokens("reasoning"),
+    };
+    let extra = form.get("extra").map(ToString::to_string);
+    Ok(Completion { parts, summary: CompletionSummary { model, stop_reason, usage, extra } })
+}
+
+/// The reason that a word of [`stop_reason`] means.
+fn read_stop_reason(word: &str) -> StopReason {
+    let known = [
+        StopReason::EndTurn,
+        StopReason::MaxTokens,
+        StopReason::StopSequence,
+        StopReason::ToolUse,
+        StopReason::Refusal,
+    ];
+    let found = known.into_iter().find(|reason| stop_reason(reason) == word);
+    found.unwrap_or_else(|| StopReason::Other(word.to_string()))
 }
 
 /// Why a model stopped, in a word.

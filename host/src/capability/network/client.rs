@@ -32,7 +32,7 @@ use super::body::{RequestBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::{RequestedIn, not_granted};
-use crate::capability::services::{NetworkBackend, Stream};
+use crate::capability::services::{HostCallInterceptor, NetworkBackend, Stream};
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -73,6 +73,8 @@ pub(crate) struct Network {
     authorization: Option<ServerAuthorization>,
     reached: Option<OnReach>,
     requested_in: RequestedIn,
+    /// Who stands between the plugin and the servers, if somebody does.
+    interceptor: Option<Arc<dyn HostCallInterceptor>>,
 }
 
 /// Is told of the grant that a request needs, and whether there is one.
@@ -154,12 +156,28 @@ impl Network {
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let (authorization, reached) = (None, None);
         let requested_in = RequestedIn::Manifest;
-        Self { plugin, grants, backend, limits, connections, authorization, reached, requested_in }
+        let interceptor = None;
+        Self {
+            plugin,
+            grants,
+            backend,
+            limits,
+            connections,
+            authorization,
+            reached,
+            requested_in,
+            interceptor,
+        }
     }
 
     /// The same with the authorization to one server.
     pub(crate) fn authorized(self, authorization: Option<ServerAuthorization>) -> Self {
         Self { authorization, ..self }
+    }
+
+    /// The same, with somebody who stands in between.
+    pub(super) fn intercepted_by(self, interceptor: Option<Arc<dyn HostCallInterceptor>>) -> Self {
+        Self { interceptor, ..self }
     }
 
     /// The same, of a plugin that says there what it requests.
@@ -196,11 +214,16 @@ impl Network {
         let timeouts = Timeouts::new(options, &self.limits);
         let deadline = timeouts.deadline;
         let authorization = self.authorization.as_ref();
-        let sending = match authorization.filter(|of| of.covers(url, request.headers())) {
-            Some(authorization) => {
-                Either::Left(authorization.send(self, request, &target, timeouts))
+        let authorization = authorization.filter(|of| of.covers(url, request.headers()));
+        let sending = match (authorization, &self.interceptor) {
+            (Some(authorization), _) => {
+                Either::Left(Either::Left(authorization.send(self, request, &target, timeouts)))
             }
-            None => Either::Right(self.answer(request, &target, timeouts)),
+            (None, Some(interceptor)) => {
+                let sending = self.intercepted(interceptor, request, &target, timeouts);
+                Either::Left(Either::Right(Box::pin(sending)))
+            }
+            (None, None) => Either::Right(self.answer(request, &target, timeouts)),
         };
         timeout_at(deadline, sending)
             .await

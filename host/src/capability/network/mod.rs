@@ -9,6 +9,7 @@ mod client;
 mod error;
 mod get;
 mod grants;
+mod intercepted;
 #[cfg(unix)]
 mod proxy;
 #[cfg(test)]
@@ -76,7 +77,12 @@ impl HostCapability for NetworkCapability {
             let tokens = services.services.access_tokens.clone();
             ServerAuthorization::new(server.clone(), tokens, services.secrets.clone())
         });
-        Some(Arc::new(network.authorized(authorization)))
+        let interceptor = match preparation.context.kind {
+            // Its responses are streams, which do not end.
+            PluginKind::Mcp => None,
+            _ => services.services.interceptor.clone(),
+        };
+        Some(Arc::new(network.authorized(authorization).intercepted_by(interceptor)))
     }
 
     fn instantiate(network: &Self::Plugin) -> Self::Instance {

@@ -5,6 +5,7 @@
 
 mod access_tokens;
 mod in_store;
+mod interceptor;
 mod state;
 mod tls;
 
@@ -28,6 +29,7 @@ pub use crate::call::client::{
 };
 pub use access_tokens::{AccessTokens, TokenRefusal};
 pub(crate) use in_store::InStore;
+pub use interceptor::{HostCall, HostCallInterceptor};
 pub(crate) use state::StateBackend;
 pub use tenon_call_approvals::{
     Approval as PendingCall, ApprovalState, AskedCall, CallApprovalError, StandingApproval,
@@ -201,6 +203,8 @@ pub(crate) struct Services {
     /// What plugins keep.
     pub(crate) state: Arc<StateBackend>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Who stands between plugins and what they ask of others, if somebody does.
+    pub(crate) interceptor: Option<Arc<dyn HostCallInterceptor>>,
 }
 
 impl Default for Services {
@@ -217,6 +221,7 @@ impl Default for Services {
             access_tokens: Arc::new(NoServices),
             state: Arc::default(),
             clock: Arc::new(SystemClock),
+            interceptor: None,
         }
     }
 }
