@@ -358,24 +358,31 @@ fn look_up(
     context: &EvalContext<'_, '_, '_, '_, '_, '_>,
     constants: &ScriptConstants,
 ) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
-    let nests = |value: &Dynamic| {
-        value.is_shared() && !value.is_string() && !value.is_int() && !value.is_bool()
-    };
-    let variable = context.scope().get(name);
-    if variable.is_none() {
-        // Functions do not see the variables of the script, so it is none.
-        return Ok(match name {
-            state::NAME => Some(Dynamic::from(ScriptState::default())),
-            name => constants.get(name),
-        });
+    if is_in_scope(name, context)? {
+        return Ok(None);
     }
-    let Some(captured) = variable.filter(|value| nests(value)) else { return Ok(None) };
-    running::count_captured(|seen| weigh(captured, seen, MAX_VALUE_DEPTH)).map(|()| None)
+    // Functions do not see the variables of the script, so it is none.
+    Ok(match name {
+        state::NAME => Some(Dynamic::from(ScriptState::default())),
+        name => constants.get(name),
+    })
+}
+
+/// Whether there is a variable of this name. Counts its use, where a function has captured it.
+pub(super) fn is_in_scope(
+    name: &str,
+    context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+) -> Result<bool, Box<EvalAltResult>> {
+    let Some(variable) = context.scope().get(name) else { return Ok(false) };
+    if variable.is_shared() {
+        running::count_captured(variable)?;
+    }
+    Ok(true)
 }
 
 /// How many bytes a captured value holds, or about so, that were not seen before. The engine does not count what
 /// functions hold.
-fn weigh(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) -> usize {
+pub(super) fn weigh(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) -> usize {
     let Some(depth) = depth.checked_sub(1) else { return 0 };
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return if seen.insert(text.as_ptr().addr()) { text.len() } else { 0 };
@@ -399,6 +406,32 @@ fn weigh(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) -> usize {
         }
         _ => 0,
     }
+}
+
+/// How many bytes a captured value holds, or about so, without what others hold that were captured as well.
+pub(super) fn weigh_own(value: &Dynamic, depth: usize) -> usize {
+    let Some(depth) = depth.checked_sub(1) else { return 0 };
+    let of_all = |values: &mut dyn Iterator<Item = &Dynamic>| -> usize {
+        values
+            .map(|value| match value.is_shared() {
+                true => size_of::<Dynamic>(),
+                false => size_of::<Dynamic>() + weigh_own(value, depth),
+            })
+            .sum()
+    };
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return text.len();
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        return of_all(&mut array.iter());
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return of_all(&mut map.values());
+    }
+    if let Some(function) = value.read_lock::<FnPtr>() {
+        return of_all(&mut function.curry().iter());
+    }
+    value.read_lock::<Blob>().map_or(0, |blob| blob.len())
 }
 
 fn weigh_all<'a>(
@@ -656,7 +689,7 @@ pub(super) fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Resu
 }
 
 /// A copy of a value with nothing shared in it.
-fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, String> {
+pub(super) fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, String> {
     let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
     *held += 1;
     if *held > MAX_HELD_VALUES {

@@ -28,6 +28,12 @@ const ROWS: &[Row] = &[
     ("Too many modules", "", "a script imports no other: put their functions into one file"),
     ("cannot compare", "", "test `\"name\" in map` or `value != ()` first"),
     ("Array index", "", "test its `len()` first"),
+    (
+        "for type '()'",
+        "data.",
+        "`data` is what the run is given: `--data JSON`, or the member `data` of an MCP client's call",
+    ),
+    ("for type '()'", "", "a value that is not there is `()`: test `value != ()` first"),
     ("Division by zero", "", "test that it is not 0 first"),
     (
         "Error parsing",

@@ -146,7 +146,11 @@ impl Serialize for ScriptJson<'_> {
         }
         Err(S::Error::custom(match value.is::<Decision>() {
             true => "`veto` and `replace` are for hooks".to_string(),
-            false => format!("a value of type {} cannot leave a script", value.type_name()),
+            // A type of the host's own has its path in Rust before its name.
+            false => {
+                let name = value.type_name().rsplit("::").next().unwrap_or_default();
+                format!("a value of type {name} cannot leave a script")
+            }
         }))
     }
 }

@@ -267,15 +267,17 @@ impl Script {
         let ast = engine::compile(&engine, &text.lines, limits)
             .map_err(|error| text.parse_error(&error))?;
         let mut scope = Scope::new();
+        let lock = || definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let (ran, _) = running::within(limits, Arc::default(), None, || {
-            engine.run_ast_with_scope(&mut scope, &ast)
+            let ran = engine.run_ast_with_scope(&mut scope, &ast);
+            ran.map_err(|error| text.load_error(&error, limits))?;
+            let kept = constants.keep(&scope, &mut lock().held);
+            kept.map_err(|problem| text.refusal(&problem))
         });
-        ran.map_err(|error| text.load_error(&error, limits))?;
+        ran?;
 
         let closed = Definitions { closed: true, ..Definitions::default() };
-        let mut defined = definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = constants.keep(&scope, &mut defined.held);
-        kept.map_err(|problem| text.refusal(&problem))?;
+        let mut defined = lock();
         let Definitions { tools, evals, hooks: closures, resources, prompts, .. } =
             std::mem::replace(&mut *defined, closed);
         drop(defined);
@@ -419,9 +421,7 @@ impl Script {
         // A shared value, so that the function changes this very one in place.
         let mut context = context.into_shared();
         // It is shared with the host and captured by no function.
-        if let Some(map) = context.read_lock::<Map>() {
-            running::mark_not_captured(std::ptr::from_ref(&*map).addr());
-        }
+        running::mark_not_captured(&context);
         for hook in self.hooks.iter().filter(|hook| hook.registration.point == event.point) {
             match self
                 .run_handler(&hook.function, &context)

@@ -49,7 +49,7 @@ fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
     if result.is_error {
         return Err(result.plain_text().into());
     }
-    to_dynamic(&value_of(&result))
+    to_dynamic(value_of(&result))
 }
 
 /// Has the user fill in a form: a message and the JSON Schema of an object with flat members, or its properties alone.

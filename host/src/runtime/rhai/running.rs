@@ -1,9 +1,10 @@
 //! The call that a thread runs a script for: its time, what it has used, and its way to the host.
 
-use rhai::{Dynamic, EvalAltResult, Position};
+use rhai::{Dynamic, EvalAltResult, Map, Position};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::pin::pin;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -15,6 +16,7 @@ use tenon_types::Error;
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
+use super::engine::{MAX_VALUE_DEPTH, weigh, weigh_own};
 use super::error::mistake;
 use super::slice::Slice;
 use super::threads;
@@ -30,6 +32,13 @@ use crate::observe::PluginLog;
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
 /// this bounds the depth, and with it the stack that dropping them takes.
 const MAX_CAPTURED_VALUES: u32 = 200_000;
+
+/// The least and the most time between two looks at what captured variables hold.
+const MIN_TIME_BETWEEN_WEIGHING: Duration = Duration::from_micros(200);
+const MAX_TIME_BETWEEN_WEIGHING: Duration = Duration::from_millis(20);
+
+/// How long a captured variable is not looked at that was locked: the engine waits fifty milliseconds for it.
+const SKIPPED_IF_LOCKED: Duration = Duration::from_secs(1);
 
 /// How often a script that waits for the host looks whether anybody still waits for it.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,6 +62,12 @@ struct Running {
     given_up: Arc<AtomicBool>,
     until: Instant,
     captured: u32,
+    /// The captured variables that were used, each once, with the time until which it is not looked at; and their addresses.
+    cells: Vec<(Dynamic, Instant)>,
+    cell_addresses: HashSet<usize>,
+    /// When it is looked again how much they hold.
+    weighed_next: Instant,
+    began: Instant,
     /// What captured variables held, by address, and how many bytes that were.
     seen: HashSet<usize>,
     captured_bytes: usize,
@@ -113,6 +128,10 @@ impl Running {
             given_up: Arc::default(),
             until: began + limits.cpu.min(MAX_DURATION),
             captured: 0,
+            cells: Vec::new(),
+            cell_addresses: HashSet::new(),
+            weighed_next: began + MAX_TIME_BETWEEN_WEIGHING,
+            began,
             seen: HashSet::new(),
             captured_bytes: 0,
             most_captured_bytes: limits.memory,
@@ -120,6 +139,39 @@ impl Running {
             host_calls: 0,
             most_host_calls: limits.host_calls,
             outside: None,
+        }
+    }
+
+    /// Whether the captured variables hold more than they may. Each use of one may be followed by a change, so it is looked
+    /// again and again, in a fifth of the script's time or so.
+    fn holds_too_much(&mut self) -> bool {
+        let now = Instant::now();
+        if now < self.weighed_next {
+            return false;
+        }
+        let mut bytes = 0;
+        for (cell, locked_until) in &mut self.cells {
+            if now < *locked_until {
+                continue;
+            }
+            match cell.is_locked() {
+                // The script is changing it, or calls a function of it. To find that out takes a while.
+                true => *locked_until = now + SKIPPED_IF_LOCKED,
+                false => bytes += weigh_own(cell, MAX_VALUE_DEPTH),
+            }
+        }
+        let took = now.elapsed();
+        self.weighed_next =
+            now + took + (4 * took).clamp(MIN_TIME_BETWEEN_WEIGHING, MAX_TIME_BETWEEN_WEIGHING);
+        bytes > self.most_captured_bytes
+    }
+
+    /// Empties the captured variables. A function that is in a variable which it has captured would never be freed.
+    fn forget_captured(&mut self) {
+        for (mut cell, _) in std::mem::take(&mut self.cells) {
+            let held = cell.write_lock::<Dynamic>().map(|mut held| std::mem::take(&mut *held));
+            // Nothing is locked any more when it is dropped.
+            drop(held);
         }
     }
 
@@ -144,7 +196,8 @@ impl Running {
     }
 }
 
-/// Runs a part of a script within its time.
+/// Runs a part of a script within its time. What its functions have captured is emptied when it ends, so that what it gives
+/// shares nothing with them.
 pub(super) fn within<R>(
     limits: &Limits,
     given_up: Arc<AtomicBool>,
@@ -152,10 +205,15 @@ pub(super) fn within<R>(
     script: impl FnOnce() -> R,
 ) -> (R, CallUsage) {
     let began = Instant::now();
-    RUNNING.set(Some(Running { given_up, outside, ..Running::new(limits, began) }));
+    // A branch of a run goes on within another part of it.
+    let before =
+        RUNNING.replace(Some(Running { given_up, outside, ..Running::new(limits, began) }));
     let result = script();
-    let running = RUNNING.take();
-    let (waited, host_calls) = running.map_or_else(Default::default, |r| (r.waited, r.host_calls));
+    let (mut waited, mut host_calls) = (Duration::ZERO, 0);
+    if let Some(mut running) = RUNNING.replace(before) {
+        running.forget_captured();
+        (waited, host_calls) = (running.waited, running.host_calls);
+    }
     (result, CallUsage { cpu: began.elapsed().saturating_sub(waited), host_calls })
 }
 
@@ -169,7 +227,11 @@ pub(super) fn within_slice<R>(
     let began = Instant::now();
     RUNNING.set(Some(Running { slice: Some(slice), ..Running::new(limits, began) }));
     let result = script();
-    let is_left = RUNNING.take().and_then(|running| running.slice).is_none_or(|s| s.is_left);
+    let mut running = RUNNING.take();
+    if let Some(running) = &mut running {
+        running.forget_captured();
+    }
+    let is_left = running.and_then(|running| running.slice).is_none_or(|s| s.is_left);
     // What a slice ended with is no result, even where the script went on in spite of it.
     (!is_left).then(|| (result, CallUsage { cpu: began.elapsed(), host_calls: 0 }))
 }
@@ -195,16 +257,22 @@ pub(super) fn ended(operations: u64) -> Option<TerminationReason> {
 }
 
 /// Counts the use of a captured variable, and the bytes that it holds and that were not seen before.
-pub(super) fn count_captured(
-    weigh: impl FnOnce(&mut HashSet<usize>) -> usize,
-) -> Result<(), Box<EvalAltResult>> {
+pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult>> {
     let is_too_much = RUNNING.with_borrow_mut(|running| {
-        running.as_mut().is_some_and(|running| {
-            running.captured += 1;
-            running.captured_bytes += weigh(&mut running.seen);
-            running.captured > MAX_CAPTURED_VALUES
-                || running.captured_bytes > running.most_captured_bytes
-        })
+        let Some(running) = running else { return false };
+        running.captured += 1;
+        let address = cell_address(variable);
+        if address.is_some_and(|address| running.cell_addresses.insert(address)) {
+            running.cells.push((variable.clone(), running.began));
+        }
+        let is_plain = variable.is_string() || variable.is_int() || variable.is_bool();
+        running.captured_bytes += match is_plain {
+            true => 0,
+            false => weigh(variable, &mut running.seen, MAX_VALUE_DEPTH),
+        };
+        running.captured > MAX_CAPTURED_VALUES
+            || running.holds_too_much()
+            || running.captured_bytes > running.most_captured_bytes
     });
     match is_too_much {
         false => Ok(()),
@@ -212,13 +280,19 @@ pub(super) fn count_captured(
     }
 }
 
-/// Keeps what is at an address from being counted as a value that a function captured.
-pub(super) fn mark_not_captured(address: usize) {
+/// Keeps a map that is shared with the host from being taken for one that a function has captured.
+pub(super) fn mark_not_captured(shared: &Dynamic) {
     RUNNING.with_borrow_mut(|running| {
-        if let Some(running) = running {
-            running.seen.insert(address);
-        }
+        let Some(running) = running else { return };
+        running.cell_addresses.extend(cell_address(shared));
+        let map = shared.read_lock::<Map>().map(|map| ptr::from_ref(&*map).addr());
+        running.seen.extend(map);
     });
+}
+
+/// The address of what variables share.
+fn cell_address(shared: &Dynamic) -> Option<usize> {
+    shared.read_lock::<Dynamic>().map(|held| ptr::from_ref(&*held).addr())
 }
 
 fn end(why: TerminationReason) -> Box<EvalAltResult> {

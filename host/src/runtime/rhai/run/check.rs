@@ -16,15 +16,15 @@ const MAX_PROBLEMS: usize = 10;
 pub(super) fn problems(ast: &AST, functions: &ToolFunctions) -> Vec<ScriptProblem> {
     let mut problems = Vec::new();
     let captured = captured(ast);
-    for function in ast.iter_functions() {
-        let name = function.name;
+    for function in ast.iter_fn_def() {
+        let (name, position) = (function.name.as_str(), function.body.start_position());
         if functions.is_function(name) || functions.is_variable(name) {
-            problems.push(hides(Position::NONE, name));
+            problems.push(hides(position, name));
         }
         // What a closure captures are its first parameters.
         let own = function.params.iter().skip(captured.get(name).copied().unwrap_or_default());
         for parameter in own.filter(|name| functions.is_variable(name)) {
-            problems.push(hides(Position::NONE, parameter));
+            problems.push(hides(position, parameter));
         }
     }
     ast.walk(&mut |path| {

@@ -5,13 +5,13 @@ use rhai::{AST, Dynamic, EvalAltResult, Position};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tenon_config::limits::Limits;
 use tokio::runtime::Handle;
 
-use super::functions::ToolFunctions;
+use super::functions::{ToolFunctions, stop_or_limit};
 use super::{Abandoned, RunHost, RunLimits, RunStop, running, stop};
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
@@ -37,7 +37,11 @@ pub(super) struct RunShared {
 pub(super) struct RunProgress {
     operations: AtomicU64,
     calls: AtomicU64,
+    /// How many threads work besides the first.
+    threads: AtomicUsize,
     stopped: AtomicBool,
+    /// It is stopped, or has reached a bound.
+    is_over: AtomicBool,
     /// The bound that was reached.
     reached: Mutex<Option<String>>,
     printed: Mutex<String>,
@@ -51,10 +55,23 @@ impl RunShared {
     /// Has every thread stop at its next call.
     pub(super) fn stop(&self) {
         self.progress.stopped.store(true, Ordering::SeqCst);
+        self.progress.is_over.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn is_stopped(&self) -> bool {
         self.progress.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Whether the script may do nothing any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.progress.is_over.load(Ordering::SeqCst)
+    }
+
+    /// A place for one more thread, while there is one.
+    pub(super) fn take_thread(self: &Arc<Self>) -> Option<ThreadPlace> {
+        let most = self.limits.parallel.saturating_sub(1);
+        let place = ThreadPlace(self.clone());
+        (self.progress.threads.fetch_add(1, Ordering::SeqCst) < most).then_some(place)
     }
 
     /// The bound that was reached, if one was.
@@ -66,6 +83,7 @@ impl RunShared {
     pub(super) fn reach(&self, limit: String) -> Box<EvalAltResult> {
         let mut reached = self.progress.reached.lock().unwrap_or_else(PoisonError::into_inner);
         reached.get_or_insert(limit);
+        self.progress.is_over.store(true, Ordering::SeqCst);
         EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
     }
 
@@ -98,11 +116,22 @@ impl RunShared {
     }
 }
 
+/// The place of a thread.
+pub(super) struct ThreadPlace(Arc<RunShared>);
+
+impl Drop for ThreadPlace {
+    fn drop(&mut self) {
+        self.0.progress.threads.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// One thread of a run.
 pub(super) struct RunThread {
     pub(super) shared: Arc<RunShared>,
     /// What the keys of its calls begin with.
     prefix: String,
+    /// How deep it is within `parallel`.
+    depth: usize,
     next: u64,
     /// How many operations of the evaluation that goes on were counted, and how many there were.
     counted: u64,
@@ -110,8 +139,8 @@ pub(super) struct RunThread {
 }
 
 impl RunThread {
-    pub(super) fn new(shared: Arc<RunShared>, prefix: String) -> Self {
-        Self { shared, prefix, next: 1, counted: 0, seen: 0 }
+    pub(super) fn new(shared: Arc<RunShared>, prefix: String, depth: usize) -> Self {
+        Self { shared, prefix, depth, next: 1, counted: 0, seen: 0 }
     }
 }
 
@@ -133,6 +162,11 @@ pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
 pub(super) fn shared() -> Answer<Arc<RunShared>> {
     let shared = THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.clone()));
     shared.ok_or_else(|| super::super::error::mistake("tools are called in a run"))
+}
+
+/// How deep this thread is within `parallel`.
+pub(super) fn depth() -> usize {
+    THREAD.with_borrow(|thread| thread.as_ref().map_or(0, |thread| thread.depth))
 }
 
 /// The key of the next call of this thread.
@@ -172,8 +206,8 @@ where
     F: Future<Output = Result<T, RunStop>>,
 {
     let shared = shared()?;
-    if shared.is_stopped() {
-        return Err(stop(&shared));
+    if shared.is_over() {
+        return Err(stop_or_limit(&shared));
     }
     shared.count_call()?;
     let asked = what(shared.host.clone(), next_key());
@@ -215,6 +249,10 @@ pub(super) fn count(operations: u64) -> bool {
             *counted = 0;
         }
         *seen = operations;
+        // A function of the engine's own may have kept the error for itself that ends the run.
+        if shared.is_over() {
+            return true;
+        }
         if !operations.is_multiple_of(EVERY) {
             return false;
         }
@@ -226,7 +264,7 @@ pub(super) fn count(operations: u64) -> bool {
             let _ = shared.reach(format!("it took {most} operations, and may take no more"));
             return true;
         }
-        shared.is_stopped()
+        false
     })
 }
 
@@ -234,6 +272,9 @@ pub(super) fn count(operations: u64) -> bool {
 pub(super) fn print(text: &str) {
     THREAD.with_borrow(|thread| {
         let Some(RunThread { shared, .. }) = thread else { return };
+        if shared.is_over() {
+            return;
+        }
         let mut printed = shared.progress.printed.lock().unwrap_or_else(PoisonError::into_inner);
         let room = shared.limits.output.saturating_sub(printed.len());
         let is_full = printed.ends_with(CUT);

@@ -6,7 +6,7 @@ use rhai::{
     ParseError, ParseErrorType, Shared,
 };
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tenon_types::ToolDefinition;
@@ -14,7 +14,7 @@ use tenon_types::name::nearest;
 
 use super::context::{self, RunShared, RunThread, ask, below, next_key};
 use super::{RunAnswer, RunCall, RunLookUp, engine_with, running, stop};
-use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detached};
+use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detach, detached, is_in_scope, weigh};
 use crate::runtime::rhai::error::mistake;
 use crate::runtime::rhai::json::to_json;
 use crate::runtime::rhai::threads::STACK_BYTES;
@@ -29,6 +29,9 @@ const OWN_FUNCTIONS: [&str; 5] = ["call_tool", "parallel", "step", "print", "deb
 
 /// How many tools a search finds where nobody says how many.
 const DEFAULT_FOUND: i64 = 8;
+
+/// How deep `parallel` can be nested: each level begins to count calls within calls anew.
+const MAX_PARALLEL_DEPTH: usize = 4;
 
 /// The most branches of one `parallel`.
 const MAX_BRANCHES: usize = 1_000;
@@ -165,7 +168,7 @@ impl ToolFunctions {
         #[expect(deprecated, reason = "the callback is marked as one that may change")]
         engine.on_var(|name, _, context| {
             // A variable of the script's own has no such name: the script was checked.
-            if context.scope().get(name).is_some() {
+            if is_in_scope(name, &context)? {
                 return Ok(None);
             }
             Ok(match name {
@@ -174,8 +177,16 @@ impl ToolFunctions {
                 "prompts" => Some(Dynamic::from(AllPrompts)),
                 "data" => context::data(),
                 name => {
-                    let functions = &context::shared()?.functions;
-                    functions.of(name).map(|_| Dynamic::from(PluginTools(name.into())))
+                    let shared = context::shared()?;
+                    let tools = shared.functions.of(name);
+                    match tools.map(|_| Dynamic::from(PluginTools(name.into()))) {
+                        Some(tools) => Some(tools),
+                        // Functions see the constants at the top, which the engine keeps for them.
+                        None => {
+                            let constants = context.global_runtime_state().constants.as_ref();
+                            constants.and_then(|all| all.read().ok()?.get(name).cloned())
+                        }
+                    }
                 }
             })
         });
@@ -403,13 +414,18 @@ fn add_operations(engine: &mut rhai::Engine) {
     );
 }
 
-/// Runs functions beside each other, and gives their results in their order. Each has copies of what it captured.
+/// Runs functions beside each other, and gives their results in their order. Each has copies of what it captured, and gives a
+/// copy.
 fn parallel(context: NativeCallContext<'_>, branches: Array) -> Answer<Array> {
     let shared = context::shared()?;
-    let key = next_key();
+    let (key, depth) = (next_key(), context::depth() + 1);
     if branches.len() > MAX_BRANCHES {
         let problem =
             format!("{} functions in `parallel`, of which it takes {MAX_BRANCHES}", branches.len());
+        return Err(shared.reach(problem));
+    }
+    if depth > MAX_PARALLEL_DEPTH {
+        let problem = format!("`parallel` is nested more than {MAX_PARALLEL_DEPTH} deep");
         return Err(shared.reach(problem));
     }
     let mut held = 0;
@@ -425,23 +441,32 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> Answer<Array> {
         .map_err(mistake)?;
     let engine = context.engine();
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let result_bytes = AtomicUsize::new(0);
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(branch) = branches.get(number) else { return };
-            let result = run_branch(engine, &shared, branch, format!("{key}.{number}."));
+            let prefix = format!("{key}.{number}.");
+            let thread = RunThread::new(shared.clone(), prefix, depth);
+            let result = run_branch(engine, &shared, branch, thread, &result_bytes);
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
     };
     running::waiting(&shared.runtime(), || {
         std::thread::scope(|scope| {
-            for _ in 0..branches.len().min(shared.limits.parallel) {
+            // This thread works, too.
+            for _ in 1..branches.len() {
+                let Some(place) = shared.take_thread() else { break };
                 let thread = std::thread::Builder::new().name("tenon-run".into());
+                let work = move || {
+                    let _place = place;
+                    work();
+                };
                 // Where no thread can be had, the others do its work, or this one.
                 let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, work);
             }
+            work();
         });
-        work();
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     if shared.is_stopped() {
@@ -458,14 +483,33 @@ fn run_branch(
     engine: &rhai::Engine,
     shared: &Arc<RunShared>,
     branch: &FnPtr,
-    prefix: String,
+    thread: RunThread,
+    result_bytes: &AtomicUsize,
 ) -> Answer<Dynamic> {
-    let thread = RunThread::new(shared.clone(), prefix);
+    // Another branch may have ended all of them.
+    if shared.is_over() {
+        return Err(stop_or_limit(shared));
+    }
     let (limits, given_up) = (&shared.script_limits, shared.given_up.clone());
     let (result, _) = running::within(limits, given_up, None, || {
-        context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))
+        let result = context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))?;
+        let own = weigh(&result, &mut HashSet::new(), MAX_VALUE_DEPTH) + size_of::<Dynamic>();
+        let all = result_bytes.fetch_add(own, Ordering::Relaxed) + own;
+        if all > limits.memory {
+            let problem = "the results of `parallel` are too large together".to_string();
+            return Err(shared.reach(problem));
+        }
+        detach(&result, MAX_VALUE_DEPTH, &mut 0).map_err(mistake)
     });
     result
+}
+
+/// Says that a run goes no further, for whatever reason.
+pub(super) fn stop_or_limit(shared: &RunShared) -> Box<EvalAltResult> {
+    match shared.reached_limit() {
+        Some(limit) => shared.reach(limit),
+        None => stop(shared),
+    }
 }
 
 /// Runs a function once: a later attempt gets its value from the journal.
@@ -473,12 +517,19 @@ fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> Answer<D
     let shared = context::shared()?;
     let key = format!("{}:{name}", next_key());
     let host = context::host()?;
+    // Functions of the engine's own may have kept an error for themselves.
+    if shared.is_over() {
+        return Err(stop_or_limit(&shared));
+    }
     match host.step(&key) {
         Err(_) => Err(stop(&shared)),
         Ok(Some(value)) => to_dynamic(&value),
         Ok(None) => {
             let value = below(&key, || function.call_within_context::<Dynamic>(&context, ()))?;
             let value = to_json(&value)?;
+            if shared.is_over() {
+                return Err(stop_or_limit(&shared));
+            }
             host.keep_step(&key, &value);
             to_dynamic(&value)
         }

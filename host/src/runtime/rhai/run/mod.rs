@@ -242,17 +242,15 @@ impl RunScript {
     }
 
     fn run_here(&self, shared: &Arc<RunShared>) -> RunResult {
-        let thread = RunThread::new(shared.clone(), String::new());
+        let thread = RunThread::new(shared.clone(), String::new(), 0);
         let (given_up, engine) = (shared.given_up.clone(), shared.functions.engine());
         let (result, _) = running::within(&self.script_limits, given_up, None, || {
             context::within(thread, || {
-                engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast)
+                let value = engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast);
+                value.map(|value| self.value(&value, shared))
             })
         });
-        let end = match result {
-            Ok(value) => self.value(&value, shared),
-            Err(error) => self.failed(&error, shared),
-        };
+        let end = result.unwrap_or_else(|error| self.failed(&error, shared));
         let (printed, calls, operations) = shared.used();
         RunResult { end, printed, calls, operations }
     }
@@ -266,6 +264,10 @@ impl RunScript {
             code,
             message: self.text.at(Position::NONE, problem),
         };
+        // Nor where it has reached a bound.
+        if let Some(limit) = shared.reached_limit() {
+            return failed("limit", &limit);
+        }
         match json::to_json(value) {
             Err(problem) => failed("invalid-result", &format!("its result: {problem}")),
             Ok(value) if !shared.has_room_for(&value) => {
@@ -295,6 +297,7 @@ impl RunScript {
                 let message = self.text.at(error.position(), &format!("it reached its {limit}"));
                 RunEnd::Failed { code: "limit", message }
             }
+            Failure::Trapped(message) => RunEnd::Failed { code: "trapped", message },
             failure => RunEnd::Failed { code: "trapped", message: failure.to_string() },
         }
     }

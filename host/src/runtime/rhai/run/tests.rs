@@ -116,6 +116,10 @@ async fn tools_are_functions_of_their_plugins() {
             json!("content of \"/y\"!"),
         ),
         ("data.n[1]", json!(2)),
+        ("const N = 5; fn five() { N } five()", json!(5)),
+        ("timestamp().unix", json!(60)),
+        // Limits are those of the script also after its branches.
+        ("parallel([|| 1]); let i = 0; while i < 300 { i += 1; } i", json!(300)),
         ("fn first() { data.n[0] } first()", json!(1)),
         ("return 7; 8", json!(7)),
         (
@@ -225,6 +229,39 @@ async fn no_script_goes_beyond_its_bounds() {
             "limit",
             "its result and what it prints have more than 4000 bytes",
         ),
+        (
+            "fn f(n) { parallel([|| f(n + 1)]) } f(0)",
+            "limit",
+            "`parallel` is nested more than 4 deep",
+        ),
+        (
+            "fn f(n) { if n > 3 { 1 } else { let b = []; for i in 0..8 { b.push(|| f(n + 1)); } parallel(b) } } f(0); loop {}",
+            "limit",
+            "it took 200000 operations",
+        ),
+        ("parallel([|| 1]); loop {}", "limit", "it took 200000 operations"),
+        // What functions hold is memory, too: at once, and when it is put there later.
+        (
+            "let b = \"x\"; while b.len() < 500000 { b += b; } let all = 0; for i in 0..8000 { let s = b + \"y\"; let k = all; all = || [s, k]; } 1",
+            "limit",
+            "",
+        ),
+        (
+            "let b = \"x\"; while b.len() < 500000 { b += b; } for i in 0..2000 { let m = #{}; m.f = || m; m.s = b + \"y\"; } 1",
+            "limit",
+            "",
+        ),
+        (
+            "let b = []; for i in 0..300 { b.push(|| { let a = []; a.pad(90000, 7); a }); } parallel(b).len()",
+            "limit",
+            "the results of `parallel` are too large together",
+        ),
+        // Sorting keeps errors for itself.
+        (
+            "let a = []; for i in 0..100 { a.push(i); } a.sort(|x, y| { files.list(); 0 }); print(\"after\"); 7",
+            "limit",
+            "it made 20 calls",
+        ),
         ("sleep(1)", "trapped", "cannot sleep"),
         ("import \"x\" as y; 1", "trapped", "modules"),
         ("throw \"why\"", "failed", "why"),
@@ -263,6 +300,8 @@ async fn a_run_that_is_stopped_goes_no_further_whatever_it_catches() {
         "for i in 0..5 { try { my_mail.send(); } catch { } } 7",
         "parallel([|| my_mail.send(), || { let i = 0; while i < 1000 { i += 1; } i }]); files.list(); 7",
         "step(\"s\", || my_mail.send()); 7",
+        "let ok = false; let a = [2, 1]; a.sort(|x, y| { my_mail.send(); ok = true; 0 }); print(\"x\"); step(\"v\", || ok)",
+        "let a = [2, 1]; a.sort(|x, y| { my_mail.send(); 0 }); 7",
     ] {
         let host = Arc::new(Host { stops_at: Some("my-mail__send"), ..Host::default() });
         let result = run_with(script, &host).await;
@@ -270,6 +309,7 @@ async fn a_run_that_is_stopped_goes_no_further_whatever_it_catches() {
         let calls = host.calls.lock().unwrap();
         let last = calls.last().expect("something was called");
         assert!(last.1.starts_with("my-mail__send"), "{script}: {calls:?}");
+        assert!(host.steps.lock().unwrap().is_empty() && result.printed.is_empty(), "{script}");
     }
 }
 
@@ -318,4 +358,16 @@ async fn a_run_that_nobody_waits_for_ends() {
     while weak.upgrade().is_some() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn what_functions_have_captured_is_freed_with_the_run() {
+    let host = Arc::<Host>::default();
+    let kept = Arc::downgrade(&host);
+    // The map holds a function that holds the map; the tools of the run are in it as well.
+    let result =
+        run_with("let m = #{}; m.f = || m; m.t = tools; let n = 0; let g = || n; n = g; 1", &host);
+    assert_eq!(result.await.end, RunEnd::Value(json!(1)));
+    drop(host);
+    assert!(kept.upgrade().is_none(), "the run holds its host still");
 }
