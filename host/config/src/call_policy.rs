@@ -147,8 +147,13 @@ impl FileRules {
         let effects = config.tools.iter();
         let effects =
             effects.filter_map(|(pattern, rule)| Some((pattern.clone(), rule.side_effects?)));
+        // Who decides later of a call does so elsewhere.
+        let file = match config.path.as_os_str().is_empty() {
+            true => config.path.clone(),
+            false => std::path::absolute(&config.path).unwrap_or_else(|_| config.path.clone()),
+        };
         Self {
-            file: config.path.as_path().into(),
+            file: file.into(),
             rules: config.calls.iter().cloned().map(Arc::new).collect(),
             side_effects: effects.collect(),
             mode: config.policy.calls,
@@ -317,8 +322,10 @@ impl CallPolicy {
     /// Decides of a call. Deny wins; else the first rule that fits decides, and the mode where none does.
     pub fn decide(&self, facts: &CallFacts<'_>) -> CallVerdict {
         let verdicts = self.layers.iter().filter_map(|layer| layer.decide(facts));
-        // Of two that are as strict, the first: it is the user's.
-        let strictest = verdicts.reduce(|one, other| match other.decision > one.decision {
+        // Of two that are as strict, one by a rule says more, and the first is the user's.
+        let is_said = |verdict: &CallVerdict| matches!(verdict.by, DecidedBy::Rule(_));
+        let rank = |verdict: &CallVerdict| (verdict.decision, is_said(verdict));
+        let strictest = verdicts.reduce(|one, other| match rank(&other) > rank(&one) {
             true => other,
             false => one,
         });

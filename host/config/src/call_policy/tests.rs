@@ -7,7 +7,7 @@ use crate::call_rule::ArgumentPointer;
 use crate::config::Config;
 
 fn config(text: &str) -> Config {
-    Config::parse(text, "tenon.toml").unwrap_or_else(|error| panic!("{error}: {text}"))
+    Config::parse(text, "/tenon.toml").unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// The policy of a tool of the only configuration, and what it decides of a call.
@@ -50,8 +50,8 @@ fn deny_wins_and_else_the_first_rule_that_fits() {
     let trusting = "the mode `trusting`, which allows calls of which no rule says anything";
     check("", ALLOW, trusting);
     check("tools.\"git__*\".approve = \"deny\"", ALLOW, trusting);
-    let exact = "`approve` under [tools.\"files__write\"] of tenon.toml";
-    let stars = "`approve` under [tools.\"*\"] of tenon.toml";
+    let exact = "`approve` under [tools.\"files__write\"] of /tenon.toml";
+    let stars = "`approve` under [tools.\"*\"] of /tenon.toml";
     check("tools.\"*\".approve = \"ask\"\ntools.files__write.approve = \"allow\"", ALLOW, exact);
     check("tools.\"*\".approve = \"deny\"\ntools.files__write.approve = \"allow\"", DENY, stars);
     check("tools.\"*\".approve = \"allow\"\ntools.files__write.approve = \"deny\"", DENY, exact);
@@ -62,7 +62,7 @@ fn deny_wins_and_else_the_first_rule_that_fits() {
              [[tools.files__write.when]]\napprove = \"{second}\"\narguments.\"/path\".equals = \"/work/a\"\n"
         )
     };
-    let number = |n| format!("[[tools.\"files__write\".when]] number {n} of tenon.toml");
+    let number = |n| format!("[[tools.\"files__write\".when]] number {n} of /tenon.toml");
     check(&when("allow", "ask"), ALLOW, &number(1));
     check(&when("ask", "allow"), ASK, &number(1));
     check(&when("allow", "deny"), DENY, &number(2));
@@ -97,6 +97,11 @@ fn arguments_are_tested() {
     check("glob = \"/work/**\"", json!("/work/../etc/passwd"), Fit::Unclear);
     check("glob = \"/etc/**\"", json!("/work/../etc/passwd"), Fit::Unclear);
     check("glob = \"/etc/**\"", json!("..\\\\etc"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!("//etc/passwd"), Fit::Unclear);
+    check("glob = \"/etc/*.conf\"", json!("/etc//x.conf"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!("/etc/x/"), Fit::Yes);
+    check("glob = \"https://a/**\"", json!("https://a/b"), Fit::Yes);
+    check("glob = \"https://a/**\"", json!("https://a//b"), Fit::Unclear);
     check("glob = \"/etc/**\"", json!(["/etc/passwd"]), Fit::Unclear);
     check("glob = \"*.{md,txt}\"", json!("a.txt"), Fit::Yes);
     check("regex = \"[a-z]+\"", json!("abc"), Fit::Yes);

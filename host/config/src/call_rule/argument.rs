@@ -198,10 +198,20 @@ impl TryFrom<String> for TextGlob {
 }
 
 impl TextGlob {
-    /// A path that climbs may lead elsewhere than it reads.
+    /// A path that climbs, or has a `/` too many, leads elsewhere than it reads.
     fn fit(&self, text: &str) -> Fit {
-        let climbs = text.split(['/', '\\']).any(|segment| matches!(segment, "." | ".."));
-        match climbs {
+        let segments: Vec<&str> = text.split(['/', '\\']).collect();
+        let last = segments.len() - 1;
+        let is_odd = |(number, segment): (usize, &&str)| match *segment {
+            "." | ".." => true,
+            // Paths may begin and end with one, and URLs have two after their scheme.
+            "" => {
+                let follows_scheme = number == 1 && segments[0].ends_with(':');
+                number != 0 && number != last && !follows_scheme
+            }
+            _ => false,
+        };
+        match segments.iter().enumerate().any(is_odd) {
             true => Fit::Unclear,
             false => Fit::of(self.0.is_match(text)),
         }
