@@ -32,9 +32,8 @@ use tenon_host::types::{
 /// The version of the form of cassettes.
 const VERSION: u32 = 1;
 
-/// Headers that are not kept: they sign somebody in, or differ each time.
-const LEFT_OUT: [&str; 6] =
-    ["authorization", "cookie", "date", "proxy-authenticate", "set-cookie", "www-authenticate"];
+/// Headers whose names have these in them are not kept: they sign somebody in.
+const LEFT_OUT: [&str; 6] = ["authenti", "authoriz", "cookie", "key", "secret", "token"];
 
 /// Why a cassette cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +42,9 @@ pub enum CassetteError {
     /// There is none to play.
     #[error("there is no cassette {}: record it first", .0.display())]
     Missing(PathBuf),
+    /// The plugin is an MCP server, whose calls do not pass a cassette.
+    #[error("a cassette is for components and scripts, and not for MCP servers")]
+    Server,
     /// Its file cannot be read or written.
     #[error("the cassette {} cannot be used: {source}", .path.display())]
     File {
@@ -102,13 +104,16 @@ enum TapeKind {
 }
 
 impl Cassette {
-    /// Begins an empty cassette.
-    pub(crate) fn record(path: PathBuf, mask: Redactor) -> Result<Self, CassetteError> {
-        let recording = TapeKind::Recording(Mutex::default());
-        let tape = Tape { path, mask, kind: recording };
-        tape.write(&[])
-            .map_err(|source| CassetteError::File { path: tape.path.clone(), source })?;
-        Ok(Self(Arc::new(tape)))
+    /// A cassette that is recorded anew.
+    pub(crate) fn record(path: PathBuf, mask: Redactor) -> Self {
+        Self(Arc::new(Tape { path, mask, kind: TapeKind::Recording(Mutex::default()) }))
+    }
+
+    /// The plugin runs: what was recorded of an earlier one makes room.
+    pub(crate) fn begin(&self) -> Result<(), CassetteError> {
+        let TapeKind::Recording(calls) = &self.0.kind else { return Ok(()) };
+        let written = self.0.write(&lock(calls));
+        written.map_err(|source| CassetteError::File { path: self.0.path.clone(), source })
     }
 
     /// Plays a cassette.
@@ -277,27 +282,33 @@ impl HostCallInterceptor for Cassette {
         call: HostCall<'_, http::Response<Vec<u8>>>,
     ) -> Result<http::Response<Vec<u8>>, Error> {
         let name = format!("{} {}", request.method(), request.uri());
-        let with = json!({ "body": body(request.body()) });
-        self.answer(name, with, call, response, read_response).await
+        let mask = &self.0.mask;
+        let with = json!({ "body": body(request.body(), mask) });
+        self.answer(name, with, call, |answer| response(answer, mask), read_response).await
     }
 }
 
 /// The bytes of a body: a text, or `{ "base64": … }`.
-fn body(bytes: &[u8]) -> Value {
+fn body(bytes: &[u8], mask: &Redactor) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
-        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+        Err(_) => {
+            let mut bytes = bytes.to_vec();
+            mask.bytes(&mut bytes);
+            json!({ "base64": STANDARD.encode(bytes) })
+        }
     }
 }
 
-fn response(response: &http::Response<Vec<u8>>) -> Value {
-    let headers = response.headers().iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
+fn response(response: &http::Response<Vec<u8>>, mask: &Redactor) -> Value {
+    let is_kept = |name: &str| !LEFT_OUT.iter().any(|part| name.contains(part));
+    let headers = response.headers().iter().filter(|(name, _)| is_kept(name.as_str()));
     let headers = headers
         .map(|(name, value)| json!([name.as_str(), String::from_utf8_lossy(value.as_bytes())]));
     json!({
         "status": response.status().as_u16(),
         "headers": headers.collect::<Vec<_>>(),
-        "body": body(response.body()),
+        "body": body(response.body(), mask),
     })
 }
 

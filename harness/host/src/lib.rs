@@ -34,6 +34,8 @@ mod running_plugin;
 mod state;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use memchr::memmem;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -50,6 +52,7 @@ use tenon_host::types::{
 use tenon_host::{
     Allocation, BuildError, Builder, Config, HostEnvironment, Limits, Platform, PluginState,
 };
+use url::Url;
 
 use cassette::Cassette;
 pub use cassette::CassetteError;
@@ -363,11 +366,12 @@ impl TestHost {
         let cassette = match self.cassette {
             None => None,
             Some((how, file)) => {
-                let mut secrets = SecretValues::default();
-                self.secrets.values().for_each(|value| secrets.add_value(value));
-                let mask = Redactor::new(&secrets);
+                let mask = mask(self.secrets.values());
+                if matches!(self.program, PluginSource::Server { .. }) {
+                    return Err(CassetteError::Server.into());
+                }
                 Some(match how {
-                    CassetteUse::Record => Cassette::record(file, mask)?,
+                    CassetteUse::Record => Cassette::record(file, mask),
                     CassetteUse::Replay => Cassette::replay(file, mask)?,
                 })
             }
@@ -413,6 +417,9 @@ impl TestHost {
         if !platform.plugins().iter().any(|report| report.plugin == ID) {
             let said = platform.diagnostics().iter().map(ToString::to_string).collect::<Vec<_>>();
             return Err(StartError::Configuration(said.join("; ")));
+        }
+        if let Some(cassette) = &cassette {
+            cassette.begin()?;
         }
         let network = self.network.unwrap_or_default();
         Ok(RunningPlugin::new(platform, asked, state, network, cassette, folder))
@@ -530,6 +537,22 @@ fn table_of<'a>(manifest: &'a mut toml::Table, name: &str) -> &'a mut toml::Tabl
         manifest.insert(name.into(), toml::Table::new().into());
     }
     manifest[name].as_table_mut().expect("it was made a table")
+}
+
+/// Masks secrets, also as URLs and forms write them and in Base64.
+fn mask<'a>(values: impl Iterator<Item = &'a String>) -> Redactor {
+    let mut secrets = SecretValues::default();
+    for value in values {
+        secrets.add_value(value);
+        let mut query = Url::parse("http://localhost/").expect("it is a URL");
+        query.set_path(value);
+        secrets.add_value(query.path().trim_start_matches('/'));
+        let form: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+        secrets.add_value(&form.replace('+', "%20"));
+        secrets.add_value(&form);
+        secrets.add_value(&STANDARD.encode(value));
+    }
+    Redactor::new(&secrets)
 }
 
 /// The secrets of a test.
