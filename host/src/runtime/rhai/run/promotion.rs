@@ -20,6 +20,13 @@ use crate::runtime::rhai::error::{ScriptLoadError, ScriptSource};
 /// The name of the tool.
 const TOOL: &str = "run";
 
+/// The most lines, and characters of one, that the engine has places for.
+const MAX_LINES: usize = 65_000;
+const MAX_LINE_LENGTH: usize = 65_000;
+
+/// Functions of runs, which plugins call in one way only.
+const OF_RUNS: [&str; 3] = ["call_tool", "parallel", "step"];
+
 /// What a plugin cannot look up, by the variables that have it.
 const LOOK_UPS: [&str; 3] = ["tools", "resources", "prompts"];
 
@@ -67,6 +74,13 @@ pub(crate) fn promote(
     functions: &ToolFunctions,
 ) -> Result<PromotedScript, ScriptLoadError> {
     let source = ScriptSource::new("script".into(), script.to_string());
+    let is_long = |line: &str| line.chars().count() > MAX_LINE_LENGTH;
+    if script.lines().count() > MAX_LINES || script.lines().any(is_long) {
+        let problem = format!(
+            "a script of more than {MAX_LINES} lines, or with one of more than {MAX_LINE_LENGTH} characters"
+        );
+        return Err(source.refusal(&problem));
+    }
     let tokens = Tokens::of(&source)?;
     let mut changes =
         Changes { functions, tokens: &tokens, edits: Vec::new(), tools: BTreeSet::new() };
@@ -139,11 +153,16 @@ impl Tokens {
         !is_member && !matches!(self.get(index + 1), Some(Token::Colon))
     }
 
+    /// Whether a name is that of a call.
+    fn is_call(&self, index: usize) -> bool {
+        matches!(self.get(index + 1), Some(Token::LeftParen | Token::Unit))
+    }
+
     /// Whether something of this name is called.
     fn has(&self, name: &str) -> bool {
         self.0.iter().enumerate().any(|(index, (token, ..))| {
             matches!(token, Token::Identifier(found) if found.as_str() == name)
-                && matches!(self.get(index + 1), Some(Token::LeftParen | Token::Unit))
+                && self.is_call(index)
         })
     }
 }
@@ -170,8 +189,15 @@ impl Changes<'_> {
         let refuse = |index: usize, problem: String| Err((self.tokens.position(index), problem));
         let mut found = Vec::new();
         for (index, (token, _, offset)) in self.tokens.0.iter().enumerate() {
-            let Token::Identifier(name) = token else { continue };
-            let name = name.as_str();
+            let name = match token {
+                Token::Identifier(name) => name.as_str(),
+                // `Fn("call_tool")`
+                Token::StringConstant(name) if self.is_name_of_function(index, name) => {
+                    let problem = format!("a plugin calls `{name}` as `{name}(…)`");
+                    return refuse(index, problem);
+                }
+                _ => continue,
+            };
             let is_in_function = own.iter().any(|range| range.contains(offset));
             let follows_fn =
                 index.checked_sub(1).and_then(|i| self.tokens.get(i)) == Some(&Token::Fn);
@@ -181,6 +207,16 @@ impl Changes<'_> {
                     index,
                     format!("the function `{name}` means something else in a plugin"),
                 );
+            }
+            let is_method = matches!(
+                index.checked_sub(1).and_then(|i| self.tokens.get(i)),
+                Some(Token::Period | Token::Elvis)
+            );
+            if is_method && OF_RUNS.contains(&name) && self.tokens.is_call(index) {
+                return refuse(index, format!("a plugin calls `{name}` as `{name}(…)`"));
+            }
+            if name == "exit" && self.tokens.is_call(index) {
+                return refuse(index, "a plugin does not `exit`: use `return`".into());
             }
             if name == "call_tool" {
                 found.push(self.by_name(index)?);
@@ -202,6 +238,14 @@ impl Changes<'_> {
             self.edits.push((range, text));
         }
         Ok(())
+    }
+
+    /// Whether a text is the name of a function of runs, of which a function is made.
+    fn is_name_of_function(&self, index: usize, name: &str) -> bool {
+        let before = |by: usize| index.checked_sub(by).and_then(|index| self.tokens.get(index));
+        let is_made = matches!(before(2), Some(Token::Identifier(word)) if word.as_str() == "Fn")
+            || matches!(before(2), Some(Token::Custom(word) | Token::Reserved(word)) if word.as_str() == "Fn");
+        OF_RUNS.contains(&name) && is_made && before(1) == Some(&Token::LeftParen)
     }
 
     /// `files.read(` becomes `call_tool("files__read", `.
@@ -525,6 +569,16 @@ mod tests {
             "fn config(key) { key } config(1)",
             "script:1:4: the function `config` means something else",
         );
+        check(
+            "Fn(\"call_tool\").call(\"files__list\")",
+            "script:1:4: a plugin calls `call_tool` as",
+        );
+        check("let f = Fn(\"parallel\"); 1", "script:1:12: a plugin calls `parallel` as");
+        check("[|| 1].parallel()", "script:1:8: a plugin calls `parallel` as `parallel(…)`");
+        check("if true { exit(7); } 8", "script:1:11: a plugin does not `exit`");
+        let long = format!("/* {} */ files.list()", "a".repeat(70_000));
+        check(&long, "script: a script of more than 65000 lines, or with one of more than 65000");
+        check(&"\n".repeat(70_000), "script: a script of more than 65000 lines");
         check("nothing + 1", "plugin:");
         check("1 +", "script:1:");
     }
