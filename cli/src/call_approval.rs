@@ -92,13 +92,16 @@ pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
     let ago = humantime::format_duration(Duration::from_secs(ago));
     let head = format!("{id}  tool {tool} of plugin \"{plugin}\", {ago} ago");
     let status = match state {
-        ApprovalState::Approved { .. } => Some("it is approved, and not called again yet"),
-        ApprovalState::Denied { .. } => Some("it was denied"),
-        ApprovalState::Running { .. } => Some("it is approved, and runs"),
-        ApprovalState::Unknown { .. } => Some(INTERRUPTED),
+        ApprovalState::Approved { .. } => Some("it is approved, and not called again yet".into()),
+        ApprovalState::Denied { reason: None, .. } => Some("it was denied".into()),
+        ApprovalState::Denied { reason: Some(reason), .. } => {
+            Some(format!("it was denied: {}", one_line(reason)))
+        }
+        ApprovalState::Running { .. } => Some("it is approved, and runs".into()),
+        ApprovalState::Unknown { .. } => Some(INTERRUPTED.to_string()),
         _ => None,
     };
-    shown(&head, &who, &asked.reason, status, &asked.arguments)
+    shown(&head, &who, &asked.reason, status.as_deref(), &asked.arguments)
 }
 
 /// Arguments stand as JSON with one member on a line, and with escapes for what a reader does not see.
@@ -126,14 +129,33 @@ fn shown(head: &str, who: &Who<'_>, by: &str, status: Option<&str>, arguments: &
 
 /// A standing approval, as people see it.
 pub(crate) fn of_standing(standing: &StandingApproval) -> String {
-    let StandingApproval { id, tool, plugin, principal, session, run, fixed, expires, .. } =
-        standing;
+    let StandingApproval {
+        id,
+        tool,
+        plugin,
+        principal,
+        session,
+        run,
+        fixed,
+        shown,
+        given,
+        expires,
+        ..
+    } = standing;
+    let values = match shown {
+        Value::Null => "too long to be shown".to_string(),
+        shown => visible_json(&shown.to_string()).into_owned(),
+    };
     let calls = match fixed {
-        None => "with exactly the same arguments".to_string(),
+        None => format!("with exactly {values}"),
         Some(names) if names.is_empty() => "with any arguments".to_string(),
-        Some(names) => format!("with the same {}", names.join(", ")),
+        Some(_) => format!("with {values} and any others"),
     };
     let mut text = format!("{id}  calls of tool {tool} of plugin \"{plugin}\" {calls}");
+    if *given > 0 {
+        let at = UNIX_EPOCH + Duration::from_millis(*given);
+        let _ = write!(text, ", approved {}", humantime::format_rfc3339_seconds(at));
+    }
     for (word, name) in [("by", principal), ("in session", session), ("in run", run)] {
         if let Some(name) = name {
             let _ = write!(text, ", {word} {name}");
@@ -184,6 +206,8 @@ pub(crate) fn json_of_standing(standing: &StandingApproval) -> Value {
         "session": standing.session,
         "run": standing.run,
         "fixed": standing.fixed,
+        "arguments": standing.shown,
+        "approvedAt": standing.given,
         "expiresAt": standing.expires,
     })
 }

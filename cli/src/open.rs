@@ -23,7 +23,7 @@ use tenon_host::{
     Allocation, CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind,
     PluginReport, PluginState, ServerRecorder,
 };
-use tenon_serve::EveryClient;
+use tenon_serve::{EveryClient, Profile};
 use tenon_store_postgres::PostgresStore;
 use tokio::sync::oneshot;
 
@@ -107,6 +107,14 @@ pub(crate) fn configs(common: &Common) -> Result<Vec<Config>, Error> {
         Some(error) => Err(error.into()),
         None => Ok(sources.configs),
     }
+}
+
+/// Whether the user's configuration has a profile of this name, as the command that serves finds it. Where no configuration
+/// can be read, nobody can say that it has not.
+pub(crate) fn has_profile(common: &Common, name: &str) -> bool {
+    let Ok(configs) = configs(common) else { return true };
+    name == Profile::default().name
+        || configs.first().is_some_and(|config| config.profiles.contains_key(name))
 }
 
 pub(crate) fn found(common: &Common) -> Result<FoundPlugins, Error> {

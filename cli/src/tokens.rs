@@ -6,15 +6,17 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
+use tenon_call_approvals::CallApprovals;
 use tenon_config::json_file::{JsonStore, StoreError as FileError};
 use tenon_host::HostEnvironment;
 use tenon_host::services::Store;
+use tenon_runs::Runs;
 use tenon_serve::{HttpToken, TokenGrant, TokenStore};
 use tenon_store::{Item, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS};
 
 use crate::Common;
 use crate::error::Error;
-use crate::store::StorePlace;
+use crate::store::{self, StorePlace};
 
 /// The kind of items that tokens are, by their digests.
 const TOKENS: &str = "serve-tokens";
@@ -53,6 +55,11 @@ pub(crate) struct NamedToken {
 }
 
 impl NamedToken {
+    /// Whose calls are made with it, as rules and approvals name it.
+    fn principal(&self) -> String {
+        format!("token:{}", self.name)
+    }
+
     /// Whether its time is over. One whose end cannot be read has none left.
     pub(crate) fn is_expired(&self, now: SystemTime) -> bool {
         let end = self.expires.as_deref().map(humantime::parse_rfc3339);
@@ -93,7 +100,10 @@ impl NamedTokens {
         loop {
             let page = self.0.items(TOKENS, cursor.as_deref(), MAX_PAGE_ITEMS)?;
             for item in &page.items {
-                all.push(read(item)?);
+                let token = read(item)?;
+                if self.is_named(&token)? {
+                    all.push(token);
+                }
             }
             cursor = page.next;
             if cursor.is_none() {
@@ -114,7 +124,7 @@ impl NamedTokens {
             if !known.is_expired(now) {
                 return Ok(false);
             }
-            self.remove(&known.sha256)?;
+            self.end(&known)?;
         }
         let version = former.map(|former| former.version);
         let digest = token.sha256.as_bytes();
@@ -125,23 +135,51 @@ impl NamedTokens {
         let value = serde_json::to_vec(token).map_err(|error| Error::Host(error.to_string()))?;
         let version = self.0.item(TOKENS, &token.sha256)?.map(|item| item.version);
         self.0.put_item(TOKENS, &token.sha256, version, &value, None, QUOTA)?;
-        Ok(true)
+        // Somebody else may have taken or ended the name meanwhile.
+        let is_named = self.is_named(token)?;
+        if !is_named {
+            self.remove(&token.sha256)?;
+        }
+        Ok(is_named)
+    }
+
+    /// Whether the name of a token is its own still. One that has lost it is good for nothing.
+    fn is_named(&self, token: &NamedToken) -> Result<bool, Error> {
+        let named = self.0.item(NAMES, &token.name)?;
+        Ok(named.is_some_and(|named| named.value == token.sha256.as_bytes()))
+    }
+
+    /// The token of a digest, if it is good.
+    fn good(&self, digest: &str) -> Result<Option<NamedToken>, Error> {
+        let Some(token) = self.of_digest(digest)? else { return Ok(None) };
+        Ok(self.is_named(&token)?.then_some(token))
+    }
+
+    fn remove(&self, digest: &str) -> Result<(), Error> {
+        if let Some(item) = self.0.item(TOKENS, digest)? {
+            self.0.remove_item(TOKENS, digest, item.version)?;
+        }
+        Ok(())
     }
 
     /// Ends the token of a name. Says whether there was one.
     pub(crate) fn revoke(&self, name: &str) -> Result<bool, Error> {
         let Some(named) = self.0.item(NAMES, name)? else { return Ok(false) };
+        let token = self.of_digest(&String::from_utf8_lossy(&named.value))?;
         // The token goes first, so that one without a name is good for nothing.
-        let was_there = self.remove(&String::from_utf8_lossy(&named.value))?;
+        if let Some(token) = &token {
+            self.end(token)?;
+        }
         self.0.remove_item(NAMES, name, named.version)?;
-        Ok(was_there)
+        Ok(token.is_some())
     }
 
-    fn remove(&self, digest: &str) -> Result<bool, Error> {
-        match self.0.item(TOKENS, digest)? {
-            Some(item) => Ok(self.0.remove_item(TOKENS, digest, item.version)?),
-            None => Ok(false),
-        }
+    /// Ends a token. Whoever gets one of its name has nothing of what was approved for this one.
+    fn end(&self, token: &NamedToken) -> Result<(), Error> {
+        self.remove(&token.sha256)?;
+        let (principal, now) = (token.principal(), store::now());
+        CallApprovals::new(self.0.clone()).end_principal(&principal, now)?;
+        Ok(Runs::new(self.0.clone()).end_principal(&principal, now)?)
     }
 
     /// The token of a digest.
@@ -214,14 +252,14 @@ impl TokenStore for ServerTokens {
             return Some(TokenGrant::default());
         }
         let (named, digest) = (self.named.clone(), token.sha256());
-        let found = tokio::task::spawn_blocking(move || named.of_digest(&digest)).await.ok()?;
+        let found = tokio::task::spawn_blocking(move || named.good(&digest)).await.ok()?;
         let found = found.unwrap_or_else(|error| {
             tracing::warn!("no named token is good: {error}");
             None
         });
         let named = found.filter(|named| !named.is_expired(SystemTime::now()))?;
         Some(TokenGrant {
-            principal: Some(format!("token:{}", named.name)),
+            principal: Some(named.principal()),
             profile: named.profile,
             tools: named.tools,
         })
@@ -231,4 +269,57 @@ impl TokenStore for ServerTokens {
 /// The text of a new token.
 pub(crate) fn random_token() -> Result<String, Error> {
     HttpToken::random_text().ok_or_else(|| Error::Host("the system has no random numbers".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_store::SqliteStore;
+
+    fn token(name: &str, text: &str, expires: Option<&str>) -> NamedToken {
+        NamedToken {
+            name: name.into(),
+            sha256: HttpToken::new(text).sha256(),
+            profile: None,
+            tools: None,
+            created: "2026-01-01T00:00:00Z".into(),
+            expires: expires.map(str::to_string),
+        }
+    }
+
+    fn tokens() -> NamedTokens {
+        NamedTokens(Arc::new(SqliteStore::in_memory().expect("there is memory")))
+    }
+
+    #[test]
+    fn a_name_is_that_of_one_token() {
+        let (tokens, now) = (tokens(), SystemTime::now());
+        let [first, second] = ["a", "b"].map(|text| token("laptop", text, None));
+        assert!(tokens.add(&first, now).unwrap());
+        assert!(!tokens.add(&second, now).unwrap());
+        assert!(tokens.good(&first.sha256).unwrap().is_some());
+        assert!(tokens.good(&second.sha256).unwrap().is_none());
+        assert!(tokens.revoke("laptop").unwrap() && !tokens.revoke("laptop").unwrap());
+        assert!(tokens.good(&first.sha256).unwrap().is_none());
+        // One that is over makes room.
+        let over = token("laptop", "c", Some("2026-01-02T00:00:00Z"));
+        assert!(tokens.add(&over, now).unwrap() && tokens.add(&second, now).unwrap());
+        assert!(tokens.good(&over.sha256).unwrap().is_none());
+        assert_eq!(tokens.list().unwrap(), [second]);
+    }
+
+    #[test]
+    fn a_token_that_has_lost_its_name_is_good_for_nothing() {
+        let (tokens, now) = (tokens(), SystemTime::now());
+        let [first, second] = ["a", "b"].map(|text| token("laptop", text, None));
+        assert!(tokens.add(&first, now).unwrap());
+        // As where somebody else takes the name at the same time.
+        let named = tokens.0.item(NAMES, "laptop").unwrap().unwrap();
+        let digest = second.sha256.as_bytes();
+        tokens.0.put_item(NAMES, "laptop", Some(named.version), digest, None, QUOTA).unwrap();
+        assert!(tokens.good(&first.sha256).unwrap().is_none());
+        assert!(tokens.list().unwrap().is_empty());
+        assert!(tokens.add(&second, now).unwrap());
+        assert_eq!(tokens.list().unwrap(), [second]);
+    }
 }

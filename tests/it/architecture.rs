@@ -41,7 +41,7 @@ fn crates_depend_on_each_other_in_one_direction() {
             ],
             "tenon-conformance" => &["tenon-contract", "tenon-host"],
             "tenon-harness" => &["tenon-types"],
-            "tenon-test-host" => &["tenon-harness", "tenon-host"],
+            "tenon-test-host" => &["tenon-config", "tenon-harness", "tenon-host"],
             "tenon-config" => &["tenon-inputs", "tenon-types"],
             "tenon-host" => &[
                 "tenon-call-approvals",

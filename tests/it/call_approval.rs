@@ -167,7 +167,8 @@ fn the_rule_that_decides_is_named_with_the_others() {
     let test = |arguments: &[&str], exit| {
         let output = project.tenon(&[&["policy", "test", "notes__write"], arguments].concat());
         assert_eq!(output.status.code(), Some(exit), "{}", stderr(&output));
-        stdout(&output).replace("./tenon.toml", "tenon.toml")
+        let file = project.path("tenon.toml").display().to_string();
+        stdout(&output).replace(&file, "tenon.toml")
     };
     let rules = |first: &str, second: &str| {
         format!(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport};
-use tenon_host::services::{ApprovalScope, GrantAll, SqliteStore};
+use tenon_host::services::{ApprovalScope, GrantAll, STATE_FILE, SqliteStore};
 use tenon_host::{Caller, Platform};
 
 use crate::support::{Project, parsed, stderr, stdout};
@@ -243,4 +243,53 @@ fn a_run_becomes_a_plugin_that_is_approved_as_any_other() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("is failed"), "{}", stderr(&refused));
     assert!(!project.path("other").exists());
+}
+
+#[test]
+fn a_run_that_cannot_go_on_here_stays_paused_and_says_how_it_was_begun() {
+    let project = approved("");
+    project.write("c.toml", "plugins.folders = [\"own\"]\ntools.notes__write.approve = \"ask\"\n");
+    project.write("empty/tenon.toml", "");
+    project.write("s.rhai", "notes.write(#{ path: \"/a\" })");
+    let begun = project.tenon(&["--config", "c.toml", "run", "s.rhai"]);
+    let said = stderr(&begun);
+    assert!(said.contains("`tenon --config c.toml run --resume R-"), "{said}");
+    let runs = parsed(&project.tenon(&["--json", "runs"]));
+    let (id, approval) = (runs[0]["id"].as_str().unwrap(), runs[0]["approval"].as_str().unwrap());
+    assert!(project.tenon(&["approve", approval, "--yes"]).status.success());
+    let elsewhere = project.tenon(&["--project", "empty", "run", "--resume", id]);
+    assert_eq!(elsewhere.status.code(), Some(2));
+    let said = stderr(&elsewhere);
+    assert!(said.contains("no plugin `notes`") && said.contains("still paused"), "{said}");
+    let resumed = project.tenon(&["--config", "c.toml", "run", "--resume", id]);
+    assert_eq!(stdout(&resumed), "write 1\n", "{}", stderr(&resumed));
+}
+
+#[test]
+fn a_journal_that_was_changed_is_found_and_not_gone_on_with() {
+    let project = approved(
+        "[[tools.notes__write.when]]\napprove = \"ask\"\narguments.\"/path\".equals = \"/b\"\n",
+    );
+    let script = "let one = notes.write(#{ path: \"/a\" }); notes.write(#{ path: \"/b\" }); one";
+    project.write("s.rhai", script);
+    let paused = parsed(&project.tenon(&["--json", "run", "s.rhai"]));
+    let id = paused["id"].as_str().unwrap();
+    assert_eq!(parsed(&project.tenon(&["--json", "history", "verify"]))["runs"]["checked"], 1);
+    let file = project.path("state/tenon").join(STATE_FILE);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let answer = b"\"write 1\"";
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(answer)).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[at + 7] = b'9');
+    std::fs::write(&file, bytes).unwrap();
+    let verified = project.tenon(&["history", "verify"]);
+    assert_eq!(verified.status.code(), Some(1));
+    let said = stdout(&verified);
+    assert!(said.contains(&format!("somebody has changed the journal of {id}")), "{said}");
+    let approval = paused["paused"]["approval"].as_str().unwrap();
+    assert!(project.tenon(&["approve", approval, "--yes"]).status.success());
+    let resumed = project.tenon(&["run", "--resume", id]);
+    assert_eq!(resumed.status.code(), Some(5));
+    assert!(stderr(&resumed).contains("is damaged"), "{}", stderr(&resumed));
 }

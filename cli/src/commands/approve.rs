@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_call_approvals::{CallApprovalError, is_approval_id};
+use tenon_call_approvals::CallApprovalError;
 use tenon_config::admit::{Contents, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
@@ -15,7 +15,7 @@ use crate::approval::{
     ValueKind, answer, approved, ask, command_form, is_terminal, left_out, shown,
 };
 use crate::authored::same;
-use crate::call_approval::{self, of_pending};
+use crate::call_approval::{self, json_of_standing, of_pending, of_standing};
 use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
@@ -74,7 +74,7 @@ struct CallScope {
     /// Whatever the arguments are
     #[arg(long, requires = "scope", conflicts_with = "same")]
     any_arguments: bool,
-    /// How long it is approved, such as 10m or 7d [default: 1h for one call, 1d for a session, 30d for all]
+    /// How long it is approved, such as 10m or 7d [default: 1h for one call, 30d for all; a session is approved for 1d and a run for 7d at most]
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     expires: Option<Duration>,
 }
@@ -100,7 +100,7 @@ impl CallScope {
         };
         Ok(match self.scope.unwrap_or(ScopeWord::Once) {
             ScopeWord::Once if fixed.is_some() => {
-                let problem = "one call is approved as it is: `--same` is for `--for session` and `--for always`";
+                let problem = "one call is approved as it is: `--same` and `--any-arguments` are for `--for run`, `session` and `always`";
                 return Err(Error::Input(problem.into()));
             }
             ScopeWord::Once => ApprovalScope::Once,
@@ -131,7 +131,7 @@ struct PendingApproval {
 }
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    if args.plugins.iter().any(|named| is_approval_id(named)) {
+    if args.plugins.iter().any(|named| is_call(named)) {
         // What it asks and keeps waits for the terminal and the store.
         let common = common.clone();
         let approved = tokio::task::spawn_blocking(move || approve_calls(&common, &args)).await;
@@ -219,9 +219,14 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
 }
 
+/// Whether a call is meant: the ids of plugins have small letters.
+fn is_call(named: &str) -> bool {
+    named.starts_with("A-")
+}
+
 /// Approves calls that wait, if the user says so.
 fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
-    if let Some(plugin) = args.plugins.iter().find(|named| !is_approval_id(named)) {
+    if let Some(plugin) = args.plugins.iter().find(|named| !is_call(named)) {
         let problem = format!("\"{plugin}\" is no call that waits; approve plugins by themselves");
         return Err(Error::Input(problem));
     }
@@ -240,22 +245,31 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
             output::write(of_pending(call, now))?;
         }
         let decided = decide(common, args, call, &scope)?;
-        let is_approved = match decided {
+        let (is_approved, standing) = match decided {
             CallApproval::Approved { scope, holds } => {
-                approvals.approve(id, scope, holds.or(args.call.expires), now)?;
-                true
+                (true, approvals.approve(id, scope, holds.or(args.call.expires), now)?)
             }
             CallApproval::Denied { reason } => {
                 approvals.deny(id, reason, now)?;
-                false
+                (false, None)
             }
-            CallApproval::Undecided => false,
+            CallApproval::Undecided => (false, None),
         };
         if !common.json {
-            let words = if is_approved { "is approved" } else { "is not approved" };
-            output::line(format!("{id} {words}"))?;
+            match &standing {
+                // It is taken back by another id than the call had.
+                Some(standing) => {
+                    output::line(format!("{id} is approved, as"))?;
+                    output::line(format!("  {}", of_standing(standing)))?;
+                }
+                None if is_approved => output::line(format!("{id} is approved"))?,
+                None => output::line(format!("{id} is not approved"))?,
+            }
         }
-        rows.push(json!({ "id": id, "tool": call.tool, "approved": is_approved }));
+        let standing = standing.as_ref().map(json_of_standing);
+        rows.push(json!({
+            "id": id, "tool": call.tool, "approved": is_approved, "standing": standing,
+        }));
     }
     if common.json {
         output::json(&rows)?;

@@ -11,10 +11,11 @@ use tenon_host::CallKind;
 use tenon_host::history::{HistoryError, LOG, Query, Record, check, read, read_from};
 use tenon_host::services::{LogCheck, LogSummary};
 use tenon_host::types::text::one_line;
+use tenon_runs::Runs;
 use tenon_store::check_log;
 
 use crate::error::Error;
-use crate::store::StorePlace;
+use crate::store::{self, StorePlace};
 use crate::{Common, output};
 
 /// Show past calls, the latest last
@@ -134,13 +135,28 @@ fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
         StorePlace::File(file) => check(folder_of(file)).map_err(failed_to_read)?,
         StorePlace::Shared(store) => check_log(&**store, LOG)?,
     };
-    let approvals = match place {
+    let (approvals, runs, changed) = match place {
         // Without a database nothing was approved; checking makes none.
-        StorePlace::File(file) if !file.exists() => LogCheck::Whole(LogSummary::EMPTY),
-        place => check_log(&*place.open()?, APPROVAL_LOG)?,
+        StorePlace::File(file) if !file.exists() => {
+            (LogCheck::Whole(LogSummary::EMPTY), 0, Vec::new())
+        }
+        place => {
+            let store = place.open()?;
+            let approvals = check_log(&*store, APPROVAL_LOG)?;
+            let runs = Runs::new(store);
+            let all = runs.list(store::now())?;
+            let mut changed = Vec::new();
+            for run in &all {
+                if !runs.is_as_written(&run.id)? {
+                    changed.push(run.id.clone());
+                }
+            }
+            (approvals, all.len(), changed)
+        }
     };
     let logs = [("calls", records), ("approvals", approvals)];
-    let is_whole = logs.iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)));
+    let is_whole =
+        changed.is_empty() && logs.iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)));
     if common.json {
         let logs = logs.map(|(name, checked)| match checked {
             LogCheck::Whole(log) => json!({
@@ -154,10 +170,24 @@ fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
                 json!({ "log": name, "isWhole": false, "brokenAt": number })
             }
         });
-        output::json(&json!({ "isWhole": is_whole, "logs": logs }))?;
+        output::json(&json!({
+            "isWhole": is_whole, "logs": logs, "runs": { "checked": runs, "changed": changed },
+        }))?;
     } else {
         for (name, checked) in logs {
             output::line(verified(name, checked))?;
+        }
+        match &changed[..] {
+            [] if runs == 0 => {}
+            [] => {
+                output::line(format!("runs: the journals of {runs} runs are as they were written"))?
+            }
+            changed => {
+                output::line(format!(
+                    "runs: somebody has changed the journal of {}",
+                    changed.join(", ")
+                ))?;
+            }
         }
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -201,9 +231,14 @@ fn line(record: &Record) -> String {
 }
 
 /// Who made a call, as far as that is known.
-fn caller(Record { by, agent, session, .. }: &Record) -> String {
-    let known =
-        [("by", by.as_deref()), ("agent", agent.as_deref()), ("session", session.as_deref())];
+fn caller(Record { by, principal, agent, session, run, .. }: &Record) -> String {
+    let known = [
+        ("by", by.as_deref()),
+        ("principal", principal.as_deref()),
+        ("agent", agent.as_deref()),
+        ("session", session.as_deref()),
+        ("run", run.as_deref()),
+    ];
     let known = known.into_iter().filter_map(|(word, id)| Some(format!("{word} {}", cut(id?, 64))));
     known.collect::<Vec<String>>().join(", ")
 }

@@ -42,6 +42,10 @@ The exit code is 0 where the call would be made, and 3 where it has to be approv
 pub(crate) async fn run(common: &Common, Args { verb }: Args) -> Result<ExitCode, Error> {
     let Verb::Test { name, arguments, principal, profile } = verb;
     let arguments = ToolArguments::parse(&arguments)?;
+    if let Some(profile) = profile.as_deref().filter(|profile| !open::has_profile(common, profile))
+    {
+        output::note(&format!("the user's configuration has no profile {profile:?}"));
+    }
     let found = open::found(common)?;
     open::with(common, found.platform_for_tool(&name, &arguments), async |platform| {
         let call = arguments.call(platform, name.clone(), open::caller(None));

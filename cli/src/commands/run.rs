@@ -10,6 +10,7 @@ use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport, Runner};
 use tenon_host::{Caller, Platform};
 
 use crate::error::{Error, Exit};
+use crate::hint;
 use crate::{Common, open, output};
 
 /// Run a script that calls tools as functions of their plugins
@@ -56,12 +57,26 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let runner = runner(platform, caller);
         let report = match (script, &resume) {
             (Some(script), _) => runner.run(script, data).await?,
-            (None, Some(id)) => runner.resume(id).await?,
+            (None, Some(id)) => match runner.resume(id).await {
+                Err(RunError::NotFound(_)) => return Err(of_somebody_else(platform, id).await?),
+                resumed => resumed?,
+            },
             (None, None) => return Err(Error::Input("there is no script".into())),
         };
         show(common, &report)
     })
     .await
+}
+
+/// Why a run is not resumed that this command has not begun.
+async fn of_somebody_else(platform: &Platform, id: &str) -> Result<Error, Error> {
+    let Some((run, _)) = platform.run(id).await? else {
+        return Ok(RunError::NotFound(id.to_string()).into());
+    };
+    let whose = run.of.principal.as_deref().unwrap_or("an MCP client");
+    let profile = run.of.profile.map(|profile| format!(" with the profile {profile}"));
+    let profile = profile.unwrap_or_default();
+    Ok(Error::Input(format!("the run {id} is of {whose}{profile}, who resumes it")))
 }
 
 /// What runs scripts with all tools.
@@ -111,7 +126,7 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
         return Ok(exit.into());
     }
     if !printed.is_empty() {
-        output::text(printed)?;
+        output::text(printed.strip_suffix('\n').unwrap_or(printed))?;
     }
     let (code, message, hint) = match outcome {
         RunOutcome::Done(Value::String(text)) => {
@@ -123,7 +138,8 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
             return Ok(exit.into());
         }
         RunOutcome::Paused { message, .. } => {
-            let hint = format!("then `tenon run --resume {id}` goes on with the run");
+            let resume = hint::command(common, "run");
+            let hint = format!("then `{resume} --resume {id}` goes on with the run");
             ("approval-required", message.clone(), Some(hint))
         }
         RunOutcome::Failed { code, message } => {

@@ -210,6 +210,12 @@ async fn promote(
             true => Path::new(".").join(folder.path()),
             false => folder.path().to_path_buf(),
         };
+        if run.attempts > 1 {
+            output::note(
+                "a call of this run had to be approved: a plugin does not pause there, but fails, and begins from the \
+                 start when it is called again",
+            );
+        }
         output::line(format!("\n  tenon install{}", quoted(&folder.to_string_lossy())))?;
         Ok(ExitCode::SUCCESS)
     })

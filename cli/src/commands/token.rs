@@ -3,8 +3,7 @@
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use tenon_config::Config;
-use tenon_serve::{HttpToken, Profile};
+use tenon_serve::HttpToken;
 
 use crate::error::Error;
 use crate::tokens::{NamedToken, NamedTokens, random_token};
@@ -114,10 +113,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 /// Says of a profile that it is not there. It may be configured later, and a project that cannot be read has no say in
 /// it.
 fn note_unknown(common: &Common, profile: &str) {
-    let Ok(configs) = open::configs(common) else { return };
-    // As the command that serves finds it.
-    let is_known = |config: &Config| config.profiles.contains_key(profile);
-    if !configs.first().is_some_and(is_known) && profile != Profile::default().name {
+    if !open::has_profile(common, profile) {
         output::note(&format!(
             "the user's configuration has no profile {profile:?}: clients with this token are refused until it has one and `tenon serve` is started again"
         ));

@@ -167,9 +167,7 @@ impl CallApprovals {
     ) -> Result<BegunCall> {
         let approval = Approval::new(random_id()?, action, call, now);
         self.log(ApprovalEvent::of(&approval, ApprovalStep::Approved), now)?;
-        if scope != ApprovalScope::Once {
-            self.keep(&approval, scope, holds, now)?;
-        }
+        self.keep(&approval, scope, holds, now)?;
         let begun = self.begin(approval, None, now)?;
         begun.ok_or(CallApprovalError::NoRandomness)
     }
@@ -213,7 +211,7 @@ impl CallApprovals {
     }
 
     /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
-    /// [`DEFAULT_ONCE`], or [`DEFAULT_STANDING`] where it stands.
+    /// [`DEFAULT_ONCE`], or [`DEFAULT_STANDING`] where it stands. Gives the standing approval, for a scope beyond one call.
     ///
     /// # Errors
     ///
@@ -224,16 +222,52 @@ impl CallApprovals {
         scope: ApprovalScope,
         holds: Option<Duration>,
         now: u64,
-    ) -> Result<Approval> {
+    ) -> Result<Option<StandingApproval>> {
         let (approval, version) = self.decidable(id, now)?;
-        if scope != ApprovalScope::Once {
-            self.keep(&approval, scope, holds, now)?;
+        if approval.call.arguments.is_null() {
+            let why = "its arguments are too long to be shown: nobody can tell what it would do";
+            return Err(CallApprovalError::Undecidable { id: id.to_string(), why });
+        }
+        if let Some(standing) = self.keep(&approval, scope, holds, now)? {
             self.store.remove_item(APPROVALS, id, version)?;
-            return Ok(approval);
+            return Ok(Some(standing));
         }
         let state = ApprovalState::Approved { at: now };
         let expires = after(now, holds.unwrap_or(DEFAULT_ONCE));
-        self.decide(Approval { state, ..approval }, version, expires, ApprovalStep::Approved, now)
+        let approved = Approval { state, ..approval };
+        self.decide(approved, version, expires, ApprovalStep::Approved, now)?;
+        Ok(None)
+    }
+
+    /// Takes back all that was approved for a principal, and forgets what of theirs waits: nobody else who gets that name is
+    /// to have it. Calls that run go on.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn end_principal(&self, principal: &str, now: u64) -> Result<()> {
+        let is_theirs = |of: &Option<String>| of.as_deref() == Some(principal);
+        for standing in self.standing(now)?.into_iter().filter(|of| is_theirs(&of.principal)) {
+            self.take_back(&standing, now)?;
+        }
+        for approval in self.list(now)?.into_iter().filter(|of| is_theirs(&of.principal)) {
+            if matches!(approval.state, ApprovalState::Running { .. }) {
+                continue;
+            }
+            self.log(ApprovalEvent::of(&approval, ApprovalStep::TakenBack), now)?;
+            if let Some(item) = self.store.item(APPROVALS, &approval.id)? {
+                self.store.remove_item(APPROVALS, &approval.id, item.version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_back(&self, standing: &StandingApproval, now: u64) -> Result<()> {
+        let key = standing.key();
+        if let Some(item) = self.store.item(STANDING, &key)? {
+            self.store.remove_item(STANDING, &key, item.version)?;
+        }
+        self.log(ApprovalEvent::of_standing(standing, None, ApprovalStep::TakenBack), now)
     }
 
     /// Denies a call, or takes a standing approval back.
@@ -243,12 +277,7 @@ impl CallApprovals {
     /// Where there is neither, the call runs, or the store fails.
     pub fn deny(&self, id: &str, reason: Option<String>, now: u64) -> Result<()> {
         if let Some(standing) = self.standing(now)?.into_iter().find(|standing| standing.id == id) {
-            let key = standing.key();
-            if let Some(item) = self.store.item(STANDING, &key)? {
-                self.store.remove_item(STANDING, &key, item.version)?;
-            }
-            let event = ApprovalEvent::of_standing(&standing, None, ApprovalStep::TakenBack);
-            return self.log(event, now);
+            return self.take_back(&standing, now);
         }
         let (approval, version) = self.decidable(id, now)?;
         let state = ApprovalState::Denied { at: now, reason };
@@ -339,21 +368,21 @@ impl CallApprovals {
         Ok(true)
     }
 
-    /// Keeps a standing approval.
+    /// Keeps a standing approval, for a scope beyond one call.
     fn keep(
         &self,
         approval: &Approval,
         scope: ApprovalScope,
         holds: Option<Duration>,
         now: u64,
-    ) -> Result<()> {
+    ) -> Result<Option<StandingApproval>> {
         let of = |own: &Option<String>, what| {
             let id = approval.id.clone();
             own.clone().map(Some).ok_or(CallApprovalError::NoPlace { id, what })
         };
         let call = &approval.call;
         let (session, run, fixed, longest) = match scope {
-            ApprovalScope::Once => return Ok(()),
+            ApprovalScope::Once => return Ok(None),
             ApprovalScope::Session { fixed } => {
                 (of(&call.session, "session")?, None, fixed, MAX_SESSION)
             }
@@ -372,6 +401,11 @@ impl CallApprovals {
             None => approval.argument_digests.clone(),
             Some(names) => names.iter().map(digest).collect::<Result<_>>()?,
         };
+        let mut shown = call.arguments.clone();
+        if let (Some(members), Some(fixed)) = (shown.as_object_mut(), &fixed) {
+            members.retain(|name, _| fixed.contains(name));
+        }
+        let expires = after(now, holds.unwrap_or(longest).min(longest));
         let standing = StandingApproval {
             id: random_id()?,
             tool: approval.tool.clone(),
@@ -380,18 +414,19 @@ impl CallApprovals {
             session,
             run,
             fixed,
+            shown,
+            given: now,
             tool_digest: approval.tool_digest,
             arguments,
-            expires: None,
+            expires: Some(expires),
         };
         let step = ApprovalStep::Kept { standing: standing.id.clone() };
         self.log(ApprovalEvent::of(approval, step), now)?;
-        let expires = after(now, holds.unwrap_or(longest).min(longest));
         self.make_room(STANDING, now, || {
             let (key, value) = (standing.key(), standing.write());
             self.store.put_item(STANDING, &key, None, &value, Some(expires), QUOTA)
         })?;
-        Ok(())
+        Ok(Some(standing))
     }
 
     /// The standing approval that covers a call, if one does.

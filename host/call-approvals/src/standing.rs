@@ -1,6 +1,7 @@
 //! Standing approvals: they cover every call of a tool that has some arguments, until they end.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -56,6 +57,12 @@ pub struct StandingApproval {
     /// The arguments that have to be the same, as they are shown. `None` is all of them, and no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<Vec<String>>,
+    /// These arguments, with secrets masked; nothing where they are too long to be shown.
+    #[serde(default)]
+    pub shown: Value,
+    /// When it was given, in milliseconds since 1970.
+    #[serde(default)]
+    pub given: u64,
     /// The digest of the action without its arguments.
     pub(crate) tool_digest: ActionDigest,
     /// The digests of the arguments that have to be the same.

@@ -113,6 +113,39 @@ fn another_action_is_not_approved() {
 }
 
 #[test]
+fn what_nobody_can_see_nobody_approves() {
+    let approvals = approvals(&store());
+    let long = action(json!({ "text": "x".repeat(300 << 10) }));
+    let id = approvals.ask(&long, call(&long), NOW).unwrap();
+    let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err().to_string();
+    assert!(error.contains("too long to be shown"), "{error}");
+    assert!(matches!(take(&approvals, &long), Found::Undecided { .. }));
+}
+
+#[test]
+fn a_principal_that_ends_leaves_nothing_to_the_next_of_its_name() {
+    let store = store();
+    let approvals = approvals(&store);
+    let [standing, approved, waiting] =
+        ["/a", "/b", "/c"].map(|path| action(json!({ "path": path })));
+    let theirs = Action { principal: Some("bob".into()), ..standing.clone() };
+    let ask = |action: &Action| approvals.ask(action, call(action), NOW).unwrap();
+    let always = ApprovalScope::Standing { fixed: Some(vec!["path".into()]) };
+    let kept = approvals.approve(&ask(&standing), always.clone(), None, NOW).unwrap().unwrap();
+    assert_eq!((&kept.shown, kept.given), (&json!({ "path": "/a" }), NOW));
+    approvals.approve(&ask(&approved), ApprovalScope::Once, None, NOW).unwrap();
+    ask(&waiting);
+    approvals.approve(&ask(&theirs), always, None, NOW).unwrap();
+    approvals.end_principal("ada", NOW).unwrap();
+    for action in [&standing, &approved, &waiting] {
+        assert!(matches!(take(&approvals, action), Found::Undecided { .. }), "{action:?}");
+    }
+    assert!(matches!(take(&approvals, &theirs), Found::Covered { .. }));
+    assert!(approvals.list(NOW).unwrap().is_empty());
+    assert_eq!(approvals.standing(NOW).unwrap().len(), 1);
+}
+
+#[test]
 fn the_order_of_arguments_is_no_difference() {
     let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
     let other: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();

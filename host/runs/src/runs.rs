@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Durability, ItemOutcome, ItemQuota, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS, NewEntry,
-    ProcessLock, Store, StoreError,
+    Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS,
+    NewEntry, ProcessLock, Store, StoreError, check_log,
 };
 
 use crate::journal::{Journal, JournalEntry};
@@ -54,7 +54,7 @@ impl Runs {
         let lock = self.process_lock()?;
         let run = Run { id, began: now, attempts: 1, of, state: RunState::Running { lock } };
         let version = self.put(&run, None, now)?.ok_or(RunError::NoRandomness)?;
-        Ok(RunHold { runs: self.clone(), run, version, now, is_over: false })
+        Ok(RunHold { runs: self.clone(), run, before: None, version, now, is_over: false })
     }
 
     /// Has a run go on that is paused, for whoever began it. Gives what it has done so far.
@@ -89,14 +89,44 @@ impl Runs {
                 return Err(not_paused("it has ended"));
             }
         }
+        if !self.is_as_written(id)? {
+            return Err(RunError::Damaged(id.to_string()));
+        }
         let journal = self.journal(id)?;
         let lock = self.process_lock()?;
+        let before = run.clone();
         let attempts = run.attempts + 1;
         let run = Run { state: RunState::Running { lock }, attempts, ..run };
         let version = self.put(&run, Some(version), now)?;
         let version = version.ok_or_else(|| not_paused("somebody else has resumed it"))?;
-        let hold = RunHold { runs: self.clone(), run, version, now, is_over: false };
+        let runs = self.clone();
+        let hold = RunHold { runs, run, before: Some(before.into()), version, now, is_over: false };
         Ok((hold, journal.into_iter().collect()))
+    }
+
+    /// Ends all paused runs of a principal: nobody else who gets that name is to resume them.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn end_principal(&self, principal: &str, now: u64) -> Result<()> {
+        let is_theirs = |run: &Run| {
+            run.of.principal.as_deref() == Some(principal)
+                && matches!(run.state, RunState::Paused { .. })
+        };
+        for run in self.list(now)?.into_iter().filter(is_theirs) {
+            let Some((run, version)) = self.read(&run.id, now)? else { continue };
+            let state = RunState::Failed {
+                code: "revoked".into(),
+                message: "whoever began it has lost access".into(),
+                printed: String::new(),
+            };
+            // One that was resumed meanwhile goes on.
+            if is_theirs(&run) {
+                self.put(&Run { state, ..run }, Some(version), now)?;
+            }
+        }
+        Ok(())
     }
 
     /// All runs, the oldest first. Those of processes that have died are unknown from here on.
@@ -155,6 +185,15 @@ impl Runs {
             }
         }
         Ok(entries)
+    }
+
+    /// Whether nobody has changed the journal of a run since it was written.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn is_as_written(&self, id: &str) -> Result<bool> {
+        Ok(matches!(check_log(&*self.store, &log_of(id))?, LogCheck::Whole(_)))
     }
 
     fn read(&self, id: &str, now: u64) -> Result<Option<(Run, u64)>> {
@@ -256,6 +295,8 @@ fn log_of(id: &str) -> String {
 pub struct RunHold {
     runs: Arc<Runs>,
     run: Run,
+    /// As it was before it was resumed.
+    before: Option<Box<Run>>,
     version: u64,
     now: u64,
     is_over: bool,
@@ -285,6 +326,20 @@ impl RunHold {
         self.is_over = true;
         let why = "its process was taken for dead".to_string();
         put.map(|_| run).ok_or(RunError::NotPaused { id: self.run.id.clone(), why })
+    }
+}
+
+impl RunHold {
+    /// Has a run that was resumed be paused as it was: it could not go on here, and has done nothing. Says whether it is.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn undo(mut self, now: u64) -> Result<bool> {
+        let Some(before) = self.before.take() else { return Ok(false) };
+        let put = self.runs.put(&before, Some(self.version), now)?;
+        self.is_over = put.is_some();
+        Ok(self.is_over)
     }
 }
 

@@ -153,3 +153,34 @@ fn runs_are_forgotten_with_their_journals() {
     assert!(runs.list(NOW).unwrap().len() <= 1_000);
     assert!(runs.get(&kept.run().id, NOW).unwrap().is_some());
 }
+
+#[test]
+fn a_run_that_cannot_go_on_here_stays_paused() {
+    let store = store();
+    let runs = runs(&store);
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(paused(), &[], NOW).unwrap();
+    let before = runs.get(&id, NOW).unwrap().unwrap();
+    let (hold, _) = resume(&runs, &id).unwrap();
+    assert!(hold.undo(NOW).unwrap());
+    assert_eq!(runs.get(&id, NOW).unwrap().unwrap(), before);
+    // One that begins has nothing to go back to.
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    assert!(!hold.undo(NOW).unwrap());
+    assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state, RunState::Unknown);
+}
+
+#[test]
+fn a_principal_that_ends_leaves_no_run_to_the_next_of_its_name() {
+    let store = store();
+    let runs = runs(&store);
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(paused(), &[], NOW).unwrap();
+    runs.end_principal("bob", NOW).unwrap();
+    assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state, paused());
+    runs.end_principal("ada", NOW).unwrap();
+    assert_eq!(resume(&runs, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
+}

@@ -208,6 +208,11 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether the plugin may have begun with what was asked of it.
+    pub(crate) fn may_have_begun(&self) -> bool {
+        matches!(self, Self::Failed { failure, .. } if !matches!(failure, Failure::Unsupported(_)))
+    }
+
     /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held`, `vetoed`, or that of a
     /// [`CallRefusal`]. If the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
     /// `deadline`, `lost`, `unsupported`, `contract` or `host`.

@@ -283,6 +283,8 @@ impl CallState {
             tool: std::mem::take(&mut self.name),
             agent: self.caller.agent_id.take(),
             session: self.caller.session_id.take(),
+            principal: self.caller.principal.take(),
+            run: self.caller.run.take(),
             trace: self.trace.map(|trace| trace.trace_id()),
             fingerprint,
             arguments: std::mem::take(&mut self.arguments).into_value(),

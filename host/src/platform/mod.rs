@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use tenon_call_approvals::CallApprovals;
+use tenon_call_approvals::{CallApprovals, StandingApproval};
 use tenon_config::diagnostic::Diagnostic;
 use tenon_types::{
     ArgumentCompletion, Completion, CompletionRequest, Evaluation, HookContext, HookPoint,
@@ -224,7 +224,8 @@ impl Platform {
         self.inner.invoke_context.permissions.run(|all, now| all.list(now)).await
     }
 
-    /// Approves a call that waits: it is made when it is tried again. `None` is the default time of the scope: an hour for
+    /// Approves a call that waits: it is made when it is tried again. For a scope beyond one call, it gives the standing
+    /// approval. `None` is the default time of the scope: an hour for
     /// one call, a day for a session, else thirty days.
     ///
     /// # Errors
@@ -235,10 +236,10 @@ impl Platform {
         id: &str,
         scope: ApprovalScope,
         holds: Option<Duration>,
-    ) -> Result<(), CallApprovalError> {
+    ) -> Result<Option<StandingApproval>, CallApprovalError> {
         let id = id.to_string();
         let approve = move |all: &Arc<CallApprovals>, now| all.approve(&id, scope, holds, now);
-        self.inner.invoke_context.permissions.run(approve).await.map(drop)
+        self.inner.invoke_context.permissions.run(approve).await
     }
 
     /// Denies a call that waits, or takes a standing approval back. The caller is told the reason.

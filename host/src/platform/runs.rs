@@ -66,7 +66,7 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     /// What it printed.
     pub printed: String,
-    /// What it called in this attempt, in the order in which the answers came; the first fifty.
+    /// What it called in this attempt and reached a plugin, in the order in which the answers came; the first fifty.
     pub called: Vec<String>,
     /// What it used, in this attempt.
     pub usage: RunUsage,
@@ -262,7 +262,16 @@ impl Runner {
             }
         };
         let called = host.called();
-        let outcome = host.keep(outcome, &printed).await;
+        let outcome = match &outcome {
+            // The plugins here may be others than those that it began with.
+            RunOutcome::Failed { code, message } if code == "invalid-script" => {
+                match host.undo().await {
+                    true => failed(code, format!("{message}\nthe run is still paused")),
+                    false => outcome,
+                }
+            }
+            _ => host.keep(outcome, &printed).await,
+        };
         Ok(RunReport { id, outcome, printed, called, usage })
     }
 }
@@ -276,6 +285,8 @@ struct RunInProgress {
     caller: Caller,
     replayed: Journal,
     noted: Mutex<Vec<JournalEntry>>,
+    /// The first calls that reached a plugin.
+    called: Mutex<Vec<String>>,
     stopped: Mutex<Option<Stopped>>,
     kept: Mutex<Kept>,
 }
@@ -315,6 +326,7 @@ impl RunInProgress {
             caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
             replayed,
             noted: Mutex::default(),
+            called: Mutex::default(),
             stopped: Mutex::default(),
             kept: Mutex::new(kept),
         }
@@ -340,8 +352,15 @@ impl RunInProgress {
     }
 
     fn called(&self) -> Vec<String> {
-        let noted = lock(&self.noted);
-        noted.iter().filter_map(|entry| entry.call.clone()).take(MAX_CALLED).collect()
+        lock(&self.called).clone()
+    }
+
+    /// A call has reached a plugin, or may have.
+    fn note_called(&self, name: &str) {
+        let mut called = lock(&self.called);
+        if called.len() < MAX_CALLED {
+            called.push(name.to_string());
+        }
     }
 
     fn note(&self, entry: JournalEntry) {
@@ -368,7 +387,19 @@ impl RunInProgress {
         }
     }
 
-    /// Writes how far the run came. One that is paused is kept when this returns; what has ended is written afterwards.
+    /// Has a run that could not go on here be paused as before. Says whether it is.
+    async fn undo(&self) -> bool {
+        let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
+        let Kept::Begun(hold) = kept else { return false };
+        let undone = self.platform.inner.runs.runs.run(move |_, now| hold.undo(now)).await;
+        undone.unwrap_or_else(|error| {
+            tracing::warn!("a run is not paused again: {}", chain(&error));
+            false
+        })
+    }
+
+    /// Writes how far the run came. One that is paused or was resumed is kept when this returns; another one that has ended is
+    /// written afterwards.
     async fn keep(&self, outcome: RunOutcome, printed: &str) -> RunOutcome {
         let printed = printed.to_string();
         let key = match &*lock(&self.stopped) {
@@ -387,6 +418,7 @@ impl RunInProgress {
         };
         let entries = std::mem::take(&mut *lock(&self.noted));
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
+        let waits = matches!(outcome, RunOutcome::Paused { .. }) || matches!(kept, Kept::Begun(_));
         let begins = match kept {
             // What never called anything is nothing that anybody looks for.
             Kept::NotBegun(_) | Kept::Over => return outcome,
@@ -399,7 +431,7 @@ impl RunInProgress {
             let hold = begun.expect("it does not panic, and is not aborted")?;
             runs.run(move |_, now| hold.end(state, &entries, now)).await
         };
-        if !matches!(outcome, RunOutcome::Paused { .. }) {
+        if !waits {
             let write = async {
                 if let Err(error) = write.await {
                     tracing::warn!("how a run ended is not kept: {}", chain(&error));
@@ -410,9 +442,13 @@ impl RunInProgress {
         }
         match write.await {
             Ok(_) => outcome,
-            Err(error) => {
+            Err(error) if matches!(outcome, RunOutcome::Paused { .. }) => {
                 let message = format!("it cannot be resumed: {}", chain(&error));
                 RunOutcome::Failed { code: "state".into(), message }
+            }
+            Err(error) => {
+                tracing::warn!("how a run ended is not kept: {}", chain(&error));
+                outcome
             }
         }
     }
@@ -425,7 +461,11 @@ impl RunInProgress {
                 }
                 let call = Call { name, arguments, caller: self.caller.clone() };
                 let name = call.name.clone();
-                match self.platform.call(call).await {
+                let result = self.platform.call(call).await;
+                if result.as_ref().err().is_none_or(CallError::may_have_begun) {
+                    self.note_called(&name);
+                }
+                match result {
                     Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
                     Ok(result) => Ok(RunAnswer::Value(value_of(&result))),
                     Err(error) => self.failed(key, &name, &error),

@@ -68,6 +68,12 @@ pub struct Record {
     /// The plugin that called, where it was not the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<str>>,
+    /// Who called, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Arc<str>>,
+    /// The run of a script that called, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Arc<str>>,
     /// On whose behalf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -225,6 +231,8 @@ mod tests {
             plugin: Some("p".into()),
             by: None,
             agent: None,
+            principal: None,
+            run: None,
             session: None,
             trace: None,
             fingerprint: CallFingerprint::of(tool, &arguments),
