@@ -1,6 +1,6 @@
 //! The call that a thread runs a script for: its time, what it has used, and its way to the host.
 
-use rhai::{Dynamic, EvalAltResult, Map, Position};
+use rhai::{Dynamic, EvalAltResult, Position};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::pin::pin;
@@ -32,6 +32,9 @@ use crate::observe::PluginLog;
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
 /// this bounds the depth, and with it the stack that dropping them takes.
 const MAX_CAPTURED_VALUES: u32 = 200_000;
+
+/// How often, in uses of captured variables, it may be looked at what they hold.
+const WEIGH_EVERY: u32 = 16;
 
 /// The least and the most time between two looks at what captured variables hold.
 const MIN_TIME_BETWEEN_WEIGHING: Duration = Duration::from_micros(200);
@@ -65,6 +68,8 @@ struct Running {
     /// The captured variables that were used, each once, with the time until which it is not looked at; and their addresses.
     cells: Vec<(Dynamic, Instant)>,
     cell_addresses: HashSet<usize>,
+    /// What is the host's, and was captured by no function; with its address.
+    shared_with_host: Option<(Dynamic, usize)>,
     /// When it is looked again how much they hold.
     weighed_next: Instant,
     began: Instant,
@@ -130,6 +135,7 @@ impl Running {
             captured: 0,
             cells: Vec::new(),
             cell_addresses: HashSet::new(),
+            shared_with_host: None,
             weighed_next: began + MAX_TIME_BETWEEN_WEIGHING,
             began,
             seen: HashSet::new(),
@@ -168,7 +174,9 @@ impl Running {
 
     /// Empties the captured variables. A function that is in a variable which it has captured would never be freed.
     fn forget_captured(&mut self) {
-        for (mut cell, _) in std::mem::take(&mut self.cells) {
+        let of_host = self.shared_with_host.take().map(|(cell, _)| cell);
+        let captured = std::mem::take(&mut self.cells).into_iter().map(|(cell, _)| cell);
+        for mut cell in captured.chain(of_host) {
             let held = cell.write_lock::<Dynamic>().map(|mut held| std::mem::take(&mut *held));
             // Nothing is locked any more when it is dropped.
             drop(held);
@@ -262,6 +270,10 @@ pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult
         let Some(running) = running else { return false };
         running.captured += 1;
         let address = cell_address(variable);
+        let of_host = running.shared_with_host.as_ref().map(|(_, address)| *address);
+        if address.is_some() && address == of_host {
+            return running.captured > MAX_CAPTURED_VALUES;
+        }
         if address.is_some_and(|address| running.cell_addresses.insert(address)) {
             running.cells.push((variable.clone(), running.began));
         }
@@ -271,7 +283,7 @@ pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult
             false => weigh(variable, &mut running.seen, MAX_VALUE_DEPTH),
         };
         running.captured > MAX_CAPTURED_VALUES
-            || running.holds_too_much()
+            || running.captured.is_multiple_of(WEIGH_EVERY) && running.holds_too_much()
             || running.captured_bytes > running.most_captured_bytes
     });
     match is_too_much {
@@ -284,9 +296,8 @@ pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult
 pub(super) fn mark_not_captured(shared: &Dynamic) {
     RUNNING.with_borrow_mut(|running| {
         let Some(running) = running else { return };
-        running.cell_addresses.extend(cell_address(shared));
-        let map = shared.read_lock::<Map>().map(|map| ptr::from_ref(&*map).addr());
-        running.seen.extend(map);
+        let address = cell_address(shared);
+        running.shared_with_host = address.map(|address| (shared.clone(), address));
     });
 }
 

@@ -470,3 +470,24 @@ async fn strategies_score() {
     check("veto(\"no\")", Err("are for hooks")).await;
     check("throw \"cannot\"", Err("cannot")).await;
 }
+
+#[test]
+fn what_functions_have_captured_is_freed_with_the_call() {
+    for script in [
+        // A map that holds a function that holds the map.
+        "let m = #{}; m.f = || m; m.t = token();",
+        // A variable that holds a function that holds the variable.
+        "let n = 0; let t = token(); n = || [n, t];",
+    ] {
+        let token = Arc::new(());
+        let mut engine =
+            engine(&setting_within(Duration::from_secs(5)), &Arc::default(), &Arc::default());
+        let kept = token.clone();
+        engine.register_fn("token", move || Dynamic::from(kept.clone()));
+        let limits = Limits::default();
+        let (ran, _) = running::within(&limits, Arc::default(), None, || engine.run(script));
+        ran.expect(script);
+        drop(engine);
+        assert_eq!(Arc::strong_count(&token), 1, "{script}");
+    }
+}

@@ -359,15 +359,3 @@ async fn a_run_that_nobody_waits_for_ends() {
         tokio::task::yield_now().await;
     }
 }
-
-#[tokio::test]
-async fn what_functions_have_captured_is_freed_with_the_run() {
-    let host = Arc::<Host>::default();
-    let kept = Arc::downgrade(&host);
-    // The map holds a function that holds the map; the tools of the run are in it as well.
-    let result =
-        run_with("let m = #{}; m.f = || m; m.t = tools; let n = 0; let g = || n; n = g; 1", &host);
-    assert_eq!(result.await.end, RunEnd::Value(json!(1)));
-    drop(host);
-    assert!(kept.upgrade().is_none(), "the run holds its host still");
-}
