@@ -180,58 +180,21 @@ struct Changes<'a> {
     tools: BTreeSet<String>,
 }
 
+/// The call of a tool: where it begins, the tool, and what stands there in a plugin.
+type ToolCall = (Range<usize>, String, String);
+
 /// What cannot be, and where.
 type Refusal = (Position, String);
 
 impl Changes<'_> {
     fn find(&mut self) -> Result<(), Refusal> {
-        let own: Vec<Range<usize>> = self.own_functions();
-        let refuse = |index: usize, problem: String| Err((self.tokens.position(index), problem));
+        let own = self.own_functions();
         let mut found = Vec::new();
-        for (index, (token, _, offset)) in self.tokens.0.iter().enumerate() {
-            let name = match token {
-                Token::Identifier(name) => name.as_str(),
-                // `Fn("call_tool")`
-                Token::StringConstant(name) if self.is_name_of_function(index, name) => {
-                    let problem = format!("a plugin calls `{name}` as `{name}(…)`");
-                    return refuse(index, problem);
-                }
-                _ => continue,
-            };
-            let is_in_function = own.iter().any(|range| range.contains(offset));
-            let follows_fn =
-                index.checked_sub(1).and_then(|i| self.tokens.get(i)) == Some(&Token::Fn);
-            let has_meaning = POINTS.iter().any(|point| point.function == name);
-            if follows_fn && (MEANT_OTHERWISE.contains(&name) || has_meaning) {
-                return refuse(
-                    index,
-                    format!("the function `{name}` means something else in a plugin"),
-                );
+        for index in 0..self.tokens.0.len() {
+            if let Some(problem) = self.problem(index, &own) {
+                return Err((self.tokens.position(index), problem));
             }
-            let is_method = matches!(
-                index.checked_sub(1).and_then(|i| self.tokens.get(i)),
-                Some(Token::Period | Token::Elvis)
-            );
-            if is_method && OF_RUNS.contains(&name) && self.tokens.is_call(index) {
-                return refuse(index, format!("a plugin calls `{name}` as `{name}(…)`"));
-            }
-            if name == "exit" && self.tokens.is_call(index) {
-                return refuse(index, "a plugin does not `exit`: use `return`".into());
-            }
-            if name == "call_tool" {
-                found.push(self.by_name(index)?);
-            } else if !self.tokens.is_free(index) {
-            } else if LOOK_UPS.contains(&name) {
-                return refuse(
-                    index,
-                    format!("a plugin has no `{name}`: it calls what its author knows"),
-                );
-            } else if name == "data" && is_in_function {
-                let problem = "a function of a plugin does not see `data`: give it what it needs";
-                return refuse(index, problem.into());
-            } else if self.functions.of(name).is_some() {
-                found.push(self.by_function(index, name)?);
-            }
+            found.extend(self.call(index)?);
         }
         for (range, tool, text) in found {
             self.tools.insert(tool);
@@ -240,20 +203,60 @@ impl Changes<'_> {
         Ok(())
     }
 
-    /// Whether a text is the name of a function of runs, of which a function is made.
-    fn is_name_of_function(&self, index: usize, name: &str) -> bool {
+    /// Why what begins at a token would be something else in a plugin, if it would.
+    fn problem(&self, index: usize, own: &[Range<usize>]) -> Option<String> {
         let before = |by: usize| index.checked_sub(by).and_then(|index| self.tokens.get(index));
-        let is_made = matches!(before(2), Some(Token::Identifier(word)) if word.as_str() == "Fn")
-            || matches!(before(2), Some(Token::Custom(word) | Token::Reserved(word)) if word.as_str() == "Fn");
-        OF_RUNS.contains(&name) && is_made && before(1) == Some(&Token::LeftParen)
+        let one_way = |name: &str| Some(format!("a plugin calls `{name}` as `{name}(…)`"));
+        let name = match self.tokens.get(index)? {
+            Token::Identifier(name) => name.as_str(),
+            // `Fn("call_tool")`
+            Token::StringConstant(name) if OF_RUNS.contains(&name.as_str()) => {
+                let is_made = before(1) == Some(&Token::LeftParen)
+                    && before(2).is_some_and(|token| token.to_string() == "Fn");
+                return is_made.then(|| one_way(name)).flatten();
+            }
+            _ => return None,
+        };
+        let is_call = self.tokens.is_call(index);
+        let is_method = matches!(before(1), Some(Token::Period | Token::Elvis));
+        let is_function = before(1) == Some(&Token::Fn);
+        let is_hook = POINTS.iter().any(|point| point.function == name);
+        let is_in_function = || own.iter().any(|range| range.contains(&self.tokens.offset(index)));
+        if is_function && (is_hook || MEANT_OTHERWISE.contains(&name)) {
+            return Some(format!("the function `{name}` means something else in a plugin"));
+        }
+        if is_method && is_call && OF_RUNS.contains(&name) {
+            return one_way(name);
+        }
+        if is_call && name == "exit" {
+            return Some("a plugin does not `exit`: use `return`".into());
+        }
+        let is_free = self.tokens.is_free(index);
+        match name {
+            name if is_free && LOOK_UPS.contains(&name) => {
+                Some(format!("a plugin has no `{name}`: it calls what its author knows"))
+            }
+            "data" if is_free && is_in_function() => {
+                Some("a function of a plugin does not see `data`: give it what it needs".into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The call of a tool that begins at a token, if one does: where it is, the tool, and what stands there in a plugin.
+    fn call(&self, index: usize) -> Result<Option<ToolCall>, Refusal> {
+        let Some(Token::Identifier(name)) = self.tokens.get(index) else { return Ok(None) };
+        match name.as_str() {
+            "call_tool" => self.by_name(index).map(Some),
+            name if self.tokens.is_free(index) && self.functions.of(name).is_some() => {
+                self.by_function(index, name).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// `files.read(` becomes `call_tool("files__read", `.
-    fn by_function(
-        &self,
-        index: usize,
-        plugin: &str,
-    ) -> Result<(Range<usize>, String, String), Refusal> {
+    fn by_function(&self, index: usize, plugin: &str) -> Result<ToolCall, Refusal> {
         let refusal = |index, problem| Err((self.tokens.position(index), problem));
         let (dot, name, opens) = (index + 1, index + 2, index + 3);
         let call = (self.tokens.get(dot), self.tokens.get(name), self.tokens.get(opens));
@@ -280,7 +283,7 @@ impl Changes<'_> {
     }
 
     /// `call_tool("files.read"` becomes `call_tool("files__read"`.
-    fn by_name(&self, index: usize) -> Result<(Range<usize>, String, String), Refusal> {
+    fn by_name(&self, index: usize) -> Result<ToolCall, Refusal> {
         let (name, after) = (index + 2, index + 3);
         let refusal = |index, problem| Err((self.tokens.position(index), problem));
         let given =
