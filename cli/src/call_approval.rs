@@ -35,24 +35,27 @@ impl TerminalCallApprover {
 impl CallApprover for TerminalCallApprover {
     async fn decide(&self, call: &CallToApprove) -> CallApproval {
         let terminal = self.0.clone().lock_owned().await;
-        let (shown, has_session) = (of_call(call), call.session.is_some());
+        let shown = of_call(call);
+        let (has_session, has_run) = (call.session.is_some(), call.run.is_some());
         let asked = tokio::task::spawn_blocking(move || {
             let _terminal = terminal;
             say(&shown);
-            ask(has_session)
+            ask(has_session, has_run)
         });
         asked.await.ok().flatten().unwrap_or(CallApproval::Undecided)
     }
 }
 
 /// Asks what was shown; nothing where the input has ended.
-pub(crate) fn ask(has_session: bool) -> Option<CallApproval> {
+pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<CallApproval> {
     let session = if has_session { "for this [s]ession, " } else { "" };
-    let question = format!("may it be called? [o]nce, {session}[a]lways exactly so, [n]o: ");
+    let run = if has_run { "with any arguments in this [r]un, " } else { "" };
+    let question = format!("may it be called? [o]nce, {session}{run}[a]lways exactly so, [n]o: ");
     let approved = |scope| CallApproval::Approved { scope, holds: None };
     Some(match answer(&question)?.as_str() {
         "o" | "once" | "y" | "yes" => approved(ApprovalScope::Once),
         "s" | "session" if has_session => approved(ApprovalScope::Session { fixed: None }),
+        "r" | "run" if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         "a" | "always" => approved(ApprovalScope::Standing { fixed: None }),
         _ => CallApproval::Denied { reason: None },
     })

@@ -294,7 +294,7 @@ fn decide(
         return Err(Error::Unasked { plugins, command });
     }
     if !args.call.is_said() {
-        let asked = call_approval::ask(call.call.session.is_some());
+        let asked = call_approval::ask(call.call.session.is_some(), call.call.run.is_some());
         return Ok(asked.unwrap_or(CallApproval::Undecided));
     }
     Ok(match answer("approve it so? [y]es, [n]o: ").as_deref() {

@@ -194,6 +194,7 @@ async fn decide(
 /// The answers that the user of a client can give, and what each means.
 const ONCE: &str = "approve this call";
 const SESSION: &str = "approve it for this session";
+const RUN: &str = "approve all calls of this tool in this run";
 const STANDING: &str = "approve it always";
 const DENY: &str = "deny";
 
@@ -213,7 +214,7 @@ async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
         ..Requester::default()
     };
     match client.ask(&requester, form(call, &arguments)).await {
-        Ok(FormAnswer::Accepted(content)) => decision(&content),
+        Ok(FormAnswer::Accepted(content)) => decision(&content, call.run.is_some()),
         Ok(FormAnswer::Declined) => CallApproval::Denied { reason: None },
         Ok(FormAnswer::Cancelled) => {
             CallApproval::Denied { reason: Some("its user did not answer".into()) }
@@ -238,13 +239,16 @@ fn form(call: &CallToApprove, arguments: &str) -> FormRequest {
     if call.session.is_some() {
         answers.insert(1, SESSION);
     }
+    if call.run.is_some() {
+        answers.insert(1, RUN);
+    }
     let schema = json!({
         "type": "object",
         "properties": {
             "decision": {
                 "type": "string",
                 "title": "Decision",
-                "description": "Beyond this call, what is approved is this tool with exactly these arguments.",
+                "description": "Beyond this call, what is approved is this tool with exactly these arguments; for a run, with any.",
                 "enum": answers,
             },
         },
@@ -254,11 +258,12 @@ fn form(call: &CallToApprove, arguments: &str) -> FormRequest {
 }
 
 /// What an answer means. One that is none of those that can be given approves nothing.
-fn decision(content: &serde_json::Map<String, Value>) -> CallApproval {
+fn decision(content: &serde_json::Map<String, Value>, has_run: bool) -> CallApproval {
     let approved = |scope| CallApproval::Approved { scope, holds: None };
     match content.get("decision").and_then(Value::as_str) {
         Some(ONCE) => approved(ApprovalScope::Once),
         Some(SESSION) => approved(ApprovalScope::Session { fixed: None }),
+        Some(RUN) if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         Some(STANDING) => approved(ApprovalScope::Standing { fixed: None }),
         _ => CallApproval::Denied { reason: None },
     }
@@ -310,6 +315,9 @@ mod tests {
         let of_session = form(&call(json!({}), Some("s")), "{}");
         assert_eq!(answers(&of_session.schema), json!([ONCE, SESSION, STANDING, DENY]));
         assert!(!of_session.message.contains("begun before"));
+        let of_run =
+            form(&CallToApprove { run: Some("R-1".into()), ..call(json!({}), None) }, "{}");
+        assert_eq!(answers(&of_run.schema), json!([ONCE, RUN, STANDING, DENY]));
         let interrupted = Some(SystemTime::UNIX_EPOCH);
         let again = form(&CallToApprove { interrupted, ..call(json!({}), None) }, "{}");
         assert!(again.message.contains("it is not known how it ended"), "{}", again.message);
@@ -318,7 +326,8 @@ mod tests {
     #[test]
     fn only_an_answer_that_was_offered_approves() {
         let check = |content: Value, expected: Option<ApprovalScope>| {
-            let decided = decision(content.as_object().expect("it is an object"));
+            let has_run = content["run"] == true;
+            let decided = decision(content.as_object().expect("it is an object"), has_run);
             let scope = match decided {
                 CallApproval::Approved { scope, .. } => Some(scope),
                 _ => None,
@@ -328,6 +337,9 @@ mod tests {
         check(json!({ "decision": ONCE }), Some(ApprovalScope::Once));
         check(json!({ "decision": SESSION }), Some(ApprovalScope::Session { fixed: None }));
         check(json!({ "decision": STANDING }), Some(ApprovalScope::Standing { fixed: None }));
+        let any = Some(ApprovalScope::Run { fixed: Some(Vec::new()) });
+        check(json!({ "decision": RUN, "run": true }), any);
+        check(json!({ "decision": RUN }), None);
         for none in [
             json!({ "decision": DENY }),
             json!({ "decision": "yes" }),
