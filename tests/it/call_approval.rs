@@ -92,6 +92,9 @@ fn a_call_waits_for_the_command_and_is_made_once() {
     assert_eq!(writes(&project), "1");
     let verified = parsed(&project.tenon(&["--json", "history", "verify"]));
     let approvals = &verified["logs"][1];
+    let steps = stdout(&project.tenon(&["history", "approvals", "--limit", "2"]));
+    let lines: Vec<&str> = steps.lines().collect();
+    assert!(lines.len() == 2 && lines[1].contains("notes__write of plugin \"notes\""), "{steps}");
     // Three were asked for, one was approved, begun and ended.
     assert_eq!((&approvals["isWhole"], &approvals["records"]), (&json!(true), &json!(6)));
 }

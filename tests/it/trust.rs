@@ -529,6 +529,7 @@ const VERBS: &[(&[&str], i32, Says)] = &[
     (&["token", "revoke", "none"], 2, Says::Nothing),
     (&["history"], 0, Says::Nothing),
     (&["history", "verify"], 0, Says::Nothing),
+    (&["history", "approvals"], 0, Says::Nothing),
     (&["schema", "plugin"], 0, Says::Nothing),
     (&["completions", "bash"], 0, Says::Nothing),
     (&["new", "made", "--lang", "rhai"], 0, Says::Nothing),

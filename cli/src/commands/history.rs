@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_call_approvals::LOG as APPROVAL_LOG;
+use tenon_call_approvals::{ApprovalEvent, ApprovalStep, CallApprovals, LOG as APPROVAL_LOG};
 use tenon_host::CallKind;
 use tenon_host::history::{HistoryError, LOG, Query, Record, check, read, read_from};
 use tenon_host::services::{LogCheck, LogSummary};
@@ -23,6 +23,7 @@ use crate::{Common, output};
 #[command(after_help = "Examples:
   tenon history --failed --since 1h
   tenon history --tool 'files__*' --limit 5
+  tenon history approvals
   tenon history verify
   tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
 #[command(args_conflicts_with_subcommands = true)]
@@ -62,6 +63,12 @@ enum Verb {
     /// Each record is bound to the one before by a hash. Whoever could change the file could also compute all hashes
     /// anew: note the last one elsewhere, and compare it with what is printed later.
     Verify,
+    /// Show what was asked for, approved and denied of single calls, the latest last
+    Approvals {
+        /// At most this many steps
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
 }
 
 fn kind(text: &str) -> Result<CallKind, String> {
@@ -82,8 +89,10 @@ fn failed_to_read(error: HistoryError) -> Error {
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { verb, kind, tool, plugin, session, outcome, failed, since, limit } = args;
     let place = StorePlace::find(common)?;
-    if let Some(Verb::Verify) = verb {
-        return verify(common, place);
+    match verb {
+        Some(Verb::Verify) => return verify(common, place),
+        Some(Verb::Approvals { limit }) => return approvals(common, place, limit),
+        None => {}
     }
     let since = since.map(|since| {
         let then = SystemTime::now().checked_sub(since).unwrap_or(UNIX_EPOCH);
@@ -193,6 +202,54 @@ fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Shows the record of approvals.
+fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCode, Error> {
+    let events = match place {
+        // Without a database nothing was approved; looking makes none.
+        StorePlace::File(file) if !file.exists() => Vec::new(),
+        place => CallApprovals::new(place.open()?).latest_events(limit)?,
+    };
+    if common.json {
+        let form = |(at, event): &(u64, ApprovalEvent)| {
+            let mut form = serde_json::to_value(event).unwrap_or_default();
+            form["at"] = (*at).into();
+            form
+        };
+        output::json(&events.iter().map(form).collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::if_empty(events.is_empty(), "no call was asked about yet");
+    for (at, ApprovalEvent { id, tool, plugin, principal, step, .. }) in &events {
+        let what = match step {
+            ApprovalStep::Asked => "is asked about".to_string(),
+            ApprovalStep::Approved => "is approved".to_string(),
+            ApprovalStep::Denied => "is denied".to_string(),
+            ApprovalStep::Kept { standing } => {
+                format!("is approved beyond one call, as {standing}")
+            }
+            ApprovalStep::TakenBack => "is taken back".to_string(),
+            ApprovalStep::Covered => "covers a call".to_string(),
+            ApprovalStep::Begun => "begins".to_string(),
+            ApprovalStep::Ended { outcome } => format!("ends: {outcome}"),
+            ApprovalStep::Unknown => "began, and how it ended is not known".to_string(),
+            _ => "takes a step that this command does not know".to_string(),
+        };
+        let by = principal.as_deref().map(|principal| format!(" (principal {principal})"));
+        let by = by.unwrap_or_default();
+        let line = format!("{}  {id}  {tool} of plugin \"{plugin}\"{by}  {what}", time(*at));
+        output::line(one_line(&line))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A time as people read it.
+fn time(at: u64) -> impl std::fmt::Display {
+    // What is not before the year 9999 has no such form.
+    humantime::format_rfc3339_seconds(
+        UNIX_EPOCH + Duration::from_millis(at.min(253_402_300_799_000)),
+    )
+}
+
 /// What is said of a log that was checked.
 fn verified(name: &str, checked: LogCheck) -> String {
     match checked {
@@ -221,9 +278,7 @@ fn line(record: &Record) -> String {
         caller if caller.is_empty() => tool,
         caller => format!("{tool} ({caller})"),
     };
-    // What is not before the year 9999 has no such form.
-    let at = Duration::from_millis((*at).min(253_402_300_799_000));
-    let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + at);
+    let at = time(*at);
     let took = usage.wall_micros as f64 / 1_000.0;
     let what = error.as_deref().map_or_else(|| arguments.to_string(), Into::into);
     let what = what.lines().next().unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_store::{ItemOutcome, ItemQuota, MAX_PAGE_ITEMS, ProcessLock, Store};
+use tenon_store::{ItemOutcome, ItemQuota, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS, ProcessLock, Store};
 
 use crate::action::{Action, ActionDigest};
 use crate::approval::{Approval, ApprovalState, AskedCall, CallPlace, IDS};
-use crate::event::{ApprovalEvent, ApprovalStep};
+use crate::event::{ApprovalEvent, ApprovalStep, LOG};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
 use crate::{CallApprovalError, Result};
 
@@ -195,6 +195,28 @@ impl CallApprovals {
         }
         all.sort_by(|one, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
         Ok(all)
+    }
+
+    /// The latest steps of approvals, at most so many, in their order; each with its time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or an entry cannot be read.
+    pub fn latest_events(&self, most: usize) -> Result<Vec<(u64, ApprovalEvent)>> {
+        let Some(summary) = self.store.log(LOG)? else { return Ok(Vec::new()) };
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let mut number = summary.first.max(summary.next.saturating_sub(most));
+        let mut events = Vec::new();
+        while number < summary.next {
+            let entries = self.store.entries_from(LOG, number, MAX_BATCH_ENTRIES)?;
+            let Some(last) = entries.last() else { break };
+            number = last.number + 1;
+            for entry in entries {
+                let damaged = |_| CallApprovalError::Damaged(format!("{LOG} {}", entry.number));
+                events.push((entry.at, serde_json::from_slice(&entry.value).map_err(damaged)?));
+            }
+        }
+        Ok(events)
     }
 
     /// All standing approvals whose time is not over.
