@@ -236,11 +236,12 @@ fn failed(path: &Path, error: FileError) -> Error {
 #[derive(Debug)]
 pub(crate) struct ServerTokens {
     own: HttpToken,
-    named: NamedTokens,
+    /// Nothing where the store could not be opened.
+    named: Option<NamedTokens>,
 }
 
 impl ServerTokens {
-    pub(crate) fn new(own: HttpToken, named: NamedTokens) -> Self {
+    pub(crate) fn new(own: HttpToken, named: Option<NamedTokens>) -> Self {
         Self { own, named }
     }
 }
@@ -251,7 +252,7 @@ impl TokenStore for ServerTokens {
         if *token == self.own {
             return Some(TokenGrant::default());
         }
-        let (named, digest) = (self.named.clone(), token.sha256());
+        let (named, digest) = (self.named.clone()?, token.sha256());
         let found = tokio::task::spawn_blocking(move || named.good(&digest)).await.ok()?;
         let found = found.unwrap_or_else(|error| {
             tracing::warn!("no named token is good: {error}");

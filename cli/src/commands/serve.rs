@@ -268,7 +268,14 @@ async fn http_settings(
             None => default_token_file()?,
         };
         let own = HttpToken::new(&read_token(&file)?);
-        let named = blocking(common, (), |common, ()| NamedTokens::open(common)).await?;
+        let named = blocking(common, (), |common, ()| NamedTokens::open(common)).await;
+        // The user's own token needs no store.
+        let named = named.inspect_err(|error| {
+            output::note(&format!(
+                "no named token is good until this server is started again: {error}"
+            ));
+        });
+        let named = named.ok();
         settings.tokens = Some(Arc::new(ServerTokens::new(own, named)));
         output::note(&format!("clients send the token in {}", file.display()));
     }

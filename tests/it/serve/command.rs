@@ -61,6 +61,23 @@ impl Serving {
 }
 
 #[test]
+fn without_a_store_the_users_own_token_is_good() {
+    let project = approved();
+    assert!(project.tenon(&["token", "add", "laptop"]).status.success());
+    let database = project.path("state/tenon").join(STATE_FILE);
+    std::fs::write(&database, "this is no database, and long enough to be read as one").unwrap();
+    let mut serving = Serving::start(project.command(&["serve", "--http", "127.0.0.1:0"]));
+    let (address, said) = serving.address();
+    assert!(said.contains("no named token is good until"), "{said}");
+    let own = std::fs::read_to_string(project.path("state/tenon/serve-token")).unwrap();
+    let list = modern(1, "tools/list", json!({})).to_string();
+    let header = format!("Authorization: Bearer {}\r\n", own.trim());
+    let response = exchange_as(&address, "tools/list", &header, &list);
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    assert_eq!(serving.end(), Some(0));
+}
+
+#[test]
 fn standard_output_belongs_to_the_protocol_and_the_end_of_input_is_the_end() {
     let project = approved();
     let mut serving = Serving::start(project.command(&["serve", "--prefix", "false"]));
