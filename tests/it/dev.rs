@@ -196,7 +196,8 @@ fn one_runs_in_a_project() {
     dev.process.kill().unwrap();
     dev.process.wait().unwrap();
     let dev = Dev::start(&project, 1);
-    assert_eq!(stdout(&project.tenon(&["call", "greeter__greet"])), "one\n");
+    let called = project.tenon(&["call", "greeter__greet"]);
+    assert_eq!(stdout(&called), "one\n", "{}", stderr(&called));
     dev.end();
 }
 
