@@ -12,7 +12,7 @@ use tenon_host::HostEnvironment;
 use tenon_host::services::Store;
 use tenon_runs::Runs;
 use tenon_serve::{HttpToken, TokenGrant, TokenStore};
-use tenon_store::{Item, ItemOutcome, ItemQuota, MAX_PAGE_ITEMS};
+use tenon_store::{Item, ItemOutcome, ItemQuota, all_items};
 
 use crate::Common;
 use crate::error::Error;
@@ -96,18 +96,11 @@ impl NamedTokens {
 
     /// Returns all, in the order in which they were made.
     pub(crate) fn list(&self) -> Result<Vec<NamedToken>, Error> {
-        let (mut all, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = self.0.items(TOKENS, cursor.as_deref(), MAX_PAGE_ITEMS)?;
-            for item in &page.items {
-                let token = read(item)?;
-                if self.is_named(&token)? {
-                    all.push(token);
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
+        let mut all = Vec::new();
+        for item in all_items(&*self.0, TOKENS)? {
+            let token = read(&item)?;
+            if self.is_named(&token)? {
+                all.push(token);
             }
         }
         all.sort_by(|a: &NamedToken, b| (&a.created, &a.name).cmp(&(&b.created, &b.name)));

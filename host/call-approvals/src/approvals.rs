@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_store::{ItemOutcome, ItemQuota, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS, ProcessLock, Store};
+use tenon_store::{Item, ItemOutcome, ItemQuota, MAX_BATCH_ENTRIES, ProcessLock, Store, all_items};
 
 use crate::action::{Action, ActionDigest};
 use crate::approval::{Approval, ApprovalState, AskedCall, CallPlace, IDS};
@@ -181,7 +181,7 @@ impl CallApprovals {
     pub fn list(&self, now: u64) -> Result<Vec<Approval>> {
         self.remove_expired(now)?;
         let mut all = Vec::new();
-        for (id, version, value, expires) in self.items(APPROVALS, None)? {
+        for Item { id, version, value, expires } in all_items(&*self.store, APPROVALS)? {
             let mut approval = Approval::read(&id, &value, expires)?;
             if matches!(approval.state, ApprovalState::Running { .. })
                 && self.settle(approval.clone(), version, now)?
@@ -226,10 +226,8 @@ impl CallApprovals {
     /// Where the store fails.
     pub fn standing(&self, now: u64) -> Result<Vec<StandingApproval>> {
         self.remove_expired(now)?;
-        let items = self.items(STANDING, None)?.into_iter();
-        items
-            .map(|(key, _, value, expires)| StandingApproval::read(&key, &value, expires))
-            .collect()
+        let items = all_items(&*self.store, STANDING)?.into_iter();
+        items.map(|item| StandingApproval::read(&item.id, &item.value, item.expires)).collect()
     }
 
     /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
@@ -277,19 +275,22 @@ impl CallApprovals {
                 continue;
             }
             self.log(ApprovalEvent::of(&approval, ApprovalStep::TakenBack), now)?;
-            if let Some(item) = self.store.item(APPROVALS, &approval.id)? {
-                self.store.remove_item(APPROVALS, &approval.id, item.version)?;
-            }
+            self.remove(APPROVALS, &approval.id)?;
         }
         Ok(())
     }
 
     fn take_back(&self, standing: &StandingApproval, now: u64) -> Result<()> {
-        let key = standing.key();
-        if let Some(item) = self.store.item(STANDING, &key)? {
-            self.store.remove_item(STANDING, &key, item.version)?;
-        }
+        self.remove(STANDING, &standing.key())?;
         self.log(ApprovalEvent::of_standing(standing, None, ApprovalStep::TakenBack), now)
+    }
+
+    /// Removes an item as it is now, if there is one.
+    fn remove(&self, kind: &str, id: &str) -> Result<()> {
+        if let Some(item) = self.store.item(kind, id)? {
+            self.store.remove_item(kind, id, item.version)?;
+        }
+        Ok(())
     }
 
     /// Denies a call, or takes a standing approval back.
@@ -459,34 +460,21 @@ impl CallApprovals {
         now: u64,
     ) -> Result<Option<StandingApproval>> {
         let prefix = key_prefix(action.tool_digest());
-        for (key, _, value, expires) in self.items(STANDING, Some(&prefix))? {
-            let standing = StandingApproval::read(&key, &value, expires)?;
-            let is_over = expires.is_some_and(|expires| expires <= now);
-            if !is_over && standing.covers(action, place) {
-                return Ok(Some(standing));
+        let mut cursor = Some(prefix.clone());
+        while let Some(from) = cursor {
+            let page = self.store.items(STANDING, Some(&from), PREFIX_PAGE_ITEMS)?;
+            for item in page.items {
+                if !item.id.starts_with(&prefix) {
+                    return Ok(None);
+                }
+                let standing = StandingApproval::read(&item.id, &item.value, item.expires)?;
+                if !item.is_expired(now) && standing.covers(action, place) {
+                    return Ok(Some(standing));
+                }
             }
+            cursor = page.next;
         }
         Ok(None)
-    }
-
-    /// The items of a kind whose ids begin so: id, version, value and end.
-    fn items(&self, kind: &str, prefix: Option<&str>) -> Result<Vec<StoredItem>> {
-        let mut cursor = prefix.map(str::to_string);
-        let mut all = Vec::new();
-        loop {
-            let limit = if prefix.is_some() { PREFIX_PAGE_ITEMS } else { MAX_PAGE_ITEMS };
-            let page = self.store.items(kind, cursor.as_deref(), limit)?;
-            for item in page.items {
-                if prefix.is_some_and(|prefix| !item.id.starts_with(prefix)) {
-                    return Ok(all);
-                }
-                all.push((item.id, item.version, item.value, item.expires));
-            }
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(all),
-            }
-        }
     }
 
     /// Sets an approval that has this version, or none. Gives the new version; `None` where it has another one.
@@ -539,9 +527,6 @@ impl CallApprovals {
         ApprovalEvent::append(&*self.store, &[event], now)
     }
 }
-
-/// The id, version, value and end of an item.
-type StoredItem = (String, u64, Vec<u8>, Option<u64>);
 
 /// A call that was approved and has begun. One that is dropped without an end is unknown. Dropping it blocks.
 pub struct BegunCall {

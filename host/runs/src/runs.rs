@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, MAX_PAGE_ITEMS,
-    NewEntry, ProcessLock, Store, StoreError, check_log,
+    Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, NewEntry,
+    ProcessLock, Store, StoreError, all_items, check_log,
 };
 
 use crate::journal::{Journal, JournalEntry};
@@ -135,21 +135,14 @@ impl Runs {
     ///
     /// Where the store fails.
     pub fn list(&self, now: u64) -> Result<Vec<Run>> {
-        let (mut all, mut cursor) = (Vec::new(), None::<String>);
-        loop {
-            let page = self.store.items(KIND, cursor.as_deref(), MAX_PAGE_ITEMS)?;
-            for item in page.items {
-                if item.is_expired(now) {
-                    self.remove(&item.id, item.version)?;
-                    continue;
-                }
-                let run = Run::read(&item.id, &item.value)?;
-                all.push(self.settled(run, item.version, now)?.0);
+        let mut all = Vec::new();
+        for item in all_items(&*self.store, KIND)? {
+            if item.is_expired(now) {
+                self.remove(&item.id, item.version)?;
+                continue;
             }
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => break,
-            }
+            let run = Run::read(&item.id, &item.value)?;
+            all.push(self.settled(run, item.version, now)?.0);
         }
         all.sort_by(|one, other| (one.began, &one.id).cmp(&(other.began, &other.id)));
         Ok(all)

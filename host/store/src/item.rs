@@ -103,3 +103,20 @@ pub trait ItemStore: Send + Sync + 'static {
     /// Removes the items of a kind whose time is over, and says how many.
     fn remove_expired_items(&self, kind: &str, now: u64) -> StoreResult<u64>;
 }
+
+/// Returns all items of a kind, in the order of the bytes of their ids. Those that come meanwhile may be left out.
+///
+/// # Errors
+///
+/// As [`ItemStore::items`].
+pub fn all_items(store: &dyn ItemStore, kind: &str) -> StoreResult<Vec<Item>> {
+    let (mut all, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = store.items(kind, cursor.as_deref(), MAX_PAGE_ITEMS)?;
+        all.extend(page.items);
+        match page.next {
+            Some(next) => cursor = Some(next),
+            None => return Ok(all),
+        }
+    }
+}

@@ -44,7 +44,9 @@ mod tests;
 pub use bucket::{Bucket, Scope};
 pub use error::StoreError;
 pub use id::IdKind;
-pub use item::{Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS};
+pub use item::{
+    Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS, all_items,
+};
 pub use lazy::{FILE_NAME, LazyStore};
 pub use lock::{HeldLock, LockStore, ProcessLock};
 pub use log::{
