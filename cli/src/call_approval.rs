@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 use tenon_call_approvals::{CallApprovals, StandingApproval};
 use tenon_host::services::{
     ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use crate::Common;
 use crate::approval::{answer, say};
 use crate::error::Error;
-use crate::store::StorePlace;
+use crate::store::{self, StorePlace};
 
 /// The approvals of calls that the user's store has.
 pub(crate) fn approvals(common: &Common) -> Result<CallApprovals, Error> {
@@ -156,8 +156,7 @@ pub(crate) fn of_standing(standing: &StandingApproval) -> String {
     };
     let mut text = format!("{id}  calls of tool {tool} of plugin \"{plugin}\" {calls}");
     if *given > 0 {
-        let at = UNIX_EPOCH + Duration::from_millis(*given);
-        let _ = write!(text, ", approved {}", humantime::format_rfc3339_seconds(at));
+        let _ = write!(text, ", approved {}", store::shown_time(*given));
     }
     for (word, name) in [("by", principal), ("in session", session), ("in run", run)] {
         if let Some(name) = name {
@@ -165,8 +164,7 @@ pub(crate) fn of_standing(standing: &StandingApproval) -> String {
         }
     }
     if let Some(expires) = expires {
-        let end = UNIX_EPOCH + Duration::from_millis(*expires);
-        let _ = write!(text, ", until {}", humantime::format_rfc3339_seconds(end));
+        let _ = write!(text, ", until {}", store::shown_time(*expires));
     }
     one_line(&text).into_owned()
 }

@@ -1,8 +1,9 @@
 //! The store of the command: the database in the user's folder for state, or the one that the configuration names.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_config::config::StoreSettings;
 use tenon_config::expand;
 use tenon_host::services::{STATE_FILE, Store};
@@ -17,6 +18,13 @@ use crate::error::Error;
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A time of a store as people read it.
+pub(crate) fn shown_time(at: u64) -> impl Display {
+    // What is not before the year 9999 has no such form.
+    let since = Duration::from_millis(at.min(253_402_300_799_000));
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since)
 }
 
 /// Where a store is.

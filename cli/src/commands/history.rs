@@ -236,18 +236,11 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
         };
         let by = principal.as_deref().map(|principal| format!(" (principal {principal})"));
         let by = by.unwrap_or_default();
-        let line = format!("{}  {id}  {tool} of plugin \"{plugin}\"{by}  {what}", time(*at));
+        let line =
+            format!("{}  {id}  {tool} of plugin \"{plugin}\"{by}  {what}", store::shown_time(*at));
         output::line(one_line(&line))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A time as people read it.
-fn time(at: u64) -> impl std::fmt::Display {
-    // What is not before the year 9999 has no such form.
-    humantime::format_rfc3339_seconds(
-        UNIX_EPOCH + Duration::from_millis(at.min(253_402_300_799_000)),
-    )
 }
 
 /// What is said of a log that was checked.
@@ -278,7 +271,7 @@ fn line(record: &Record) -> String {
         caller if caller.is_empty() => tool,
         caller => format!("{tool} ({caller})"),
     };
-    let at = time(*at);
+    let at = store::shown_time(*at);
     let took = usage.wall_micros as f64 / 1_000.0;
     let what = error.as_deref().map_or_else(|| arguments.to_string(), Into::into);
     let what = what.lines().next().unwrap_or_default();

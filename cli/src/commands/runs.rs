@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_host::runs::{CatalogFilter, JournalAnswer, JournalEntry, Run, RunError, RunState};
 use tenon_host::types::text::{cut, one_line, visible, visible_json};
@@ -94,16 +93,16 @@ fn list(common: &Common, runs: &[Run]) -> Result<ExitCode, Error> {
         };
         let script = run.of.script.trim();
         let line = script.lines().next().unwrap_or_default();
-        let shown =
-            format!("{}  {}  {}{waits}  {}", run.id, began(run), run.state.as_str(), cut(line, 80));
+        let shown = format!(
+            "{}  {}  {}{waits}  {}",
+            run.id,
+            store::shown_time(run.began),
+            run.state.as_str(),
+            cut(line, 80)
+        );
         output::line(one_line(&shown))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn began(run: &Run) -> String {
-    let at = UNIX_EPOCH + Duration::from_millis(run.began.min(253_402_300_799_000));
-    humantime::format_rfc3339_seconds(at).to_string()
 }
 
 /// A run as programs read it.
@@ -123,7 +122,12 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         output::json(&form)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(one_line(&format!("{}  {}  {}", run.id, began(run), run.state.as_str())))?;
+    output::line(one_line(&format!(
+        "{}  {}  {}",
+        run.id,
+        store::shown_time(run.began),
+        run.state.as_str()
+    )))?;
     let known = [
         ("principal", &run.of.principal),
         ("profile", &run.of.profile),
