@@ -469,11 +469,8 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> Answer<Array> {
         });
     });
     let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if shared.is_stopped() {
-        return Err(stop(&shared));
-    }
-    if let Some(limit) = shared.reached_limit() {
-        return Err(shared.reach(limit));
+    if shared.is_over() {
+        return Err(stop_or_limit(&shared));
     }
     // All have run; the first error is that of all.
     results.into_values().collect()
