@@ -3,6 +3,13 @@
 //! A task that is woken while it runs goes to the end of its worker's queue, and tokio wakes another worker for what is in
 //! that queue. That takes longer than most calls of a plugin. The task of an instance is woken like that by what wasmtime
 //! has left to do, and that of a connection by each body that it reads.
+//!
+//! A task that another thread has work for is woken as well, and so is that thread in the end. A thread that would only
+//! wait polls a [`HelpedTask`] itself instead.
+
+mod helped;
+
+pub use helped::{HelpedTask, while_helping};
 
 use futures::task::AtomicWaker;
 use std::fmt;
@@ -30,8 +37,37 @@ struct Alarm {
 }
 
 impl Alarm {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { state: AtomicU8::new(RESTS), task: AtomicWaker::new() })
+    }
+
     fn change(&self, from: u8, to: u8) -> Result<u8, u8> {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// From here on it is for the caller to poll.
+    fn begin(&self) {
+        self.state.store(IS_POLLED, Ordering::Release);
+    }
+
+    /// Polls until nothing is left to do, or as often as one turn has it. Says in that case that there is more.
+    fn poll<T>(
+        &self,
+        mut poll: impl FnMut() -> Poll<T>,
+        go_on: impl Fn() -> bool,
+    ) -> (Poll<T>, bool) {
+        for _ in 0..MOST_POLLS {
+            self.begin();
+            let polled = poll();
+            if self.change(IS_POLLED, RESTS).is_ok() || polled.is_ready() {
+                return (polled, false);
+            }
+            if !go_on() {
+                break;
+            }
+        }
+        self.state.store(RESTS, Ordering::Release);
+        (Poll::Pending, true)
     }
 }
 
@@ -63,7 +99,7 @@ impl<F> fmt::Debug for Repolled<F> {
 impl<F: Future> Repolled<F> {
     /// The future, to be spawned or awaited in place of what is given.
     pub fn new(future: F) -> Self {
-        let alarm = Arc::new(Alarm { state: AtomicU8::new(RESTS), task: AtomicWaker::new() });
+        let alarm = Alarm::new();
         Self { future: Box::pin(future), waker: alarm.clone().into(), alarm }
     }
 }
@@ -74,16 +110,12 @@ impl<F: Future> Future for Repolled<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let Self { future, alarm, waker } = self.get_mut();
         alarm.task.register(context.waker());
-        for _ in 0..MOST_POLLS {
-            alarm.state.store(IS_POLLED, Ordering::Release);
-            let polled = future.as_mut().poll(&mut Context::from_waker(waker));
-            if alarm.change(IS_POLLED, RESTS).is_ok() || polled.is_ready() {
-                return polled;
-            }
+        let mut context_of_it = Context::from_waker(waker);
+        let (polled, has_more) = alarm.poll(|| future.as_mut().poll(&mut context_of_it), || true);
+        if has_more {
+            context.waker().wake_by_ref();
         }
-        alarm.state.store(RESTS, Ordering::Release);
-        context.waker().wake_by_ref();
-        Poll::Pending
+        polled
     }
 }
 

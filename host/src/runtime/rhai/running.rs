@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tenon_config::limits::{Limits, MAX_DURATION};
+use tenon_repoll::while_helping;
 use tenon_types::Error;
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
@@ -434,7 +435,7 @@ impl Wake for ThreadWaker {
     }
 }
 
-/// Waits for a future on this thread.
+/// Waits for a future on this thread, which helps with the tasks that it waits for.
 pub(super) fn block_on<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
     waiting(runtime, || {
         let _entered = runtime.enter();
@@ -444,7 +445,8 @@ pub(super) fn block_on<T>(runtime: &Handle, future: impl Future<Output = T>) -> 
         let waker = Waker::from(woken.clone());
         let mut context = Context::from_waker(&waker);
         loop {
-            if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+            let polled = while_helping(|| future.as_mut().poll(&mut context));
+            if let Poll::Ready(result) = polled {
                 return result;
             }
             let until = Instant::now() + MAX_SPIN;

@@ -1,5 +1,5 @@
 //! The shared instance of a plugin: one task owns the store and drives its event loop, and callers
-//! send it their work.
+//! send it their work. Callers on threads that only wait for the answer drive the loop themselves for a while.
 //!
 //! wasmtime cannot cancel one call of a store. When a caller gives up, the guest is asked to end
 //! the call; if it does not within [`CANCEL_GRACE`], the instance is *retired*: it takes no more calls,
@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tenon_repoll::Repolled;
+use tenon_repoll::HelpedTask;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
 
@@ -58,6 +58,7 @@ type End = futures::future::Shared<BoxFuture<'static, ()>>;
 /// A live instance, as its callers see it.
 pub(super) struct InstanceHandle {
     work: mpsc::UnboundedSender<Work>,
+    task: Arc<HelpedTask>,
     state: Arc<InstanceState>,
     usage_counter: Arc<UsageCounter>,
 }
@@ -296,8 +297,8 @@ impl InstanceHandle {
             kill: Notify::new(),
         });
         let usage_counter = instance.store.data().usage_counter();
-        tokio::spawn(Repolled::new(own(instance, inbox, state.clone())));
-        Arc::new(Self { work, state, usage_counter })
+        let task = HelpedTask::spawn(own(instance, inbox, state.clone()));
+        Arc::new(Self { work, task, state, usage_counter })
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned.
@@ -325,7 +326,9 @@ impl InstanceHandle {
         });
         // Work that is sent to an instance that has ended is dropped, which closes the reply: the
         // caller then learns why.
-        let _ = self.work.send(work);
+        self.task.hand_over(|| {
+            let _ = self.work.send(work);
+        });
         answer
     }
 
