@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+mod batch;
 mod bucket;
 mod error;
 #[cfg(any(test, feature = "expectations"))]
@@ -41,6 +42,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{BatchStore, Change};
 pub use bucket::{Bucket, Scope};
 pub use error::StoreError;
 pub use id::IdKind;
@@ -58,6 +60,6 @@ pub use state::{BucketUsage, KeyPage, Quota, StateStore, SwapOutcome};
 pub use state::{MAX_BATCH_BYTES, MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES};
 
 /// All that outlives a process, and what says which processes live. Whatever stores all of it is one.
-pub trait Store: StateStore + LogStore + ItemStore + LockStore {}
+pub trait Store: StateStore + LogStore + ItemStore + BatchStore + LockStore {}
 
-impl<T: StateStore + LogStore + ItemStore + LockStore> Store for T {}
+impl<T: StateStore + LogStore + ItemStore + BatchStore + LockStore> Store for T {}

@@ -1,8 +1,9 @@
 //! What every store holds to, for whoever implements one.
 
+use crate::batch::Change;
 use crate::error::{StoreError, StoreResult};
 use crate::item::{Item, ItemQuota, MAX_ITEM_BYTES};
-use crate::log::{LogPolicy, MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry};
+use crate::log::{MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry};
 use crate::state::{MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 /// Checks the keys of one call.
@@ -70,8 +71,8 @@ pub fn check_new_entries(entries: &[NewEntry<'_>]) -> StoreResult<()> {
 /// How much a log counts after entries were removed for new ones. It is less than the most, so that some are removed now
 /// and then, and not one with each that is added.
 #[must_use]
-pub fn bytes_kept(policy: LogPolicy) -> u64 {
-    policy.max_bytes / 8 * 7
+pub fn bytes_kept(max_bytes: u64) -> u64 {
+    max_bytes / 8 * 7
 }
 
 /// Checks an item.
@@ -86,6 +87,20 @@ pub fn check_item(id: &str, value: &[u8]) -> StoreResult<()> {
     match value.len() > MAX_ITEM_BYTES {
         true => Err(StoreError::ValueTooLarge { key: id.into(), length: value.len() }),
         false => Ok(()),
+    }
+}
+
+/// Checks one of several changes.
+///
+/// # Errors
+///
+/// Where something is too long, or there is too much of it.
+pub fn check_change(change: &Change<'_>) -> StoreResult<()> {
+    match *change {
+        Change::AddItem { id, value, .. } => check_item(id, value),
+        Change::RemoveItem { id, .. } => check_item(id, &[]),
+        Change::Append { entries, .. } => check_new_entries(entries),
+        Change::RemoveLog { .. } => Ok(()),
     }
 }
 

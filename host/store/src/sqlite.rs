@@ -1,5 +1,6 @@
 //! A store in a SQLite database. [`open`] makes and opens it; what is asked of it has a file for each kind.
 
+mod batch;
 mod item;
 mod lock;
 mod log;
@@ -36,11 +37,37 @@ const MAX_IDLE_READERS: usize = 4;
 /// has changed for 90 days is deleted when the store is opened.
 pub struct SqliteStore {
     path: PathBuf,
-    pub(crate) writer: Mutex<Connection>,
+    pub(crate) writer: Mutex<Writer>,
     /// Connections for reading that nobody uses. A database in memory has one connection only.
     readers: Option<Mutex<Vec<Connection>>>,
     busy_timeout: Duration,
     locks: Locks,
+}
+
+/// The connection for writing.
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    /// What it does for a transaction to last, once that was set.
+    durability: Option<Durability>,
+}
+
+impl Writer {
+    fn new(connection: Connection) -> Mutex<Self> {
+        Mutex::new(Self { connection, durability: None })
+    }
+
+    fn set_durability(&mut self, durability: Durability) -> rusqlite::Result<()> {
+        if self.durability != Some(durability) {
+            // A transaction that the disk confirms takes those along that came before it.
+            let synchronous = match durability {
+                Durability::Process => "NORMAL",
+                Durability::Disk => "FULL",
+            };
+            self.connection.pragma_update(None, "synchronous", synchronous)?;
+            self.durability = Some(durability);
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for SqliteStore {
@@ -68,7 +95,7 @@ impl SqliteStore {
         let writer = open::writer(&path, busy_timeout).map_err(|failure| failure.at(&path))?;
         let locks = LockFolder::beside(&path).map_err(|error| Failure::from(error).at(&path))?;
         let (readers, locks) = (Some(Mutex::default()), Locks::Files(locks));
-        Ok(Self { path, writer: Mutex::new(writer), readers, busy_timeout, locks })
+        Ok(Self { path, writer: Writer::new(writer), readers, busy_timeout, locks })
     }
 
     /// Makes a database that ends with the store.
@@ -79,7 +106,7 @@ impl SqliteStore {
     pub fn in_memory() -> StoreResult<Self> {
         let path = PathBuf::from(":memory:");
         let writer = open::in_memory(&path).map_err(|failure| failure.at(&path))?;
-        let (writer, locks) = (Mutex::new(writer), Locks::Names(Arc::default()));
+        let (writer, locks) = (Writer::new(writer), Locks::Names(Arc::default()));
         Ok(Self { path, writer, readers: None, busy_timeout: BUSY_TIMEOUT, locks })
     }
 
@@ -88,7 +115,7 @@ impl SqliteStore {
         read: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> StoreResult<T> {
         let Some(idle) = &self.readers else {
-            return read(&lock(&self.writer)).map_err(|failure| failure.at(&self.path));
+            return read(&lock(&self.writer).connection).map_err(|failure| failure.at(&self.path));
         };
         let read = || {
             let reader = lock(idle).pop();
@@ -120,15 +147,8 @@ impl SqliteStore {
     ) -> StoreResult<T> {
         let mut writer = lock(&self.writer);
         let run = || {
-            // A transaction that the disk confirms takes those along that came before it.
-            writer.pragma_update(
-                None,
-                "synchronous",
-                match durability {
-                    Durability::Process => "NORMAL",
-                    Durability::Disk => "FULL",
-                },
-            )?;
+            writer.set_durability(durability)?;
+            let writer = &mut writer.connection;
             let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let result = change(&transaction)?;
             transaction.commit()?;

@@ -1,6 +1,6 @@
 //! Items in PostgreSQL.
 
-use postgres::{GenericClient, Row};
+use postgres::{GenericClient, Row, Transaction};
 use tenon_store::rules::{check_item, check_room};
 use tenon_store::{Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_PAGE_ITEMS, StoreError};
 
@@ -43,47 +43,70 @@ impl ItemStore for PostgresStore {
         quota: ItemQuota,
     ) -> Result<ItemOutcome, StoreError> {
         check_item(id, value)?;
-        self.change(&format!("items {kind}"), |transaction| {
-            let before = find(transaction, kind, id)?;
-            if before.as_ref().map(|item| item.version) != version {
-                return Ok(ItemOutcome::Differs(before));
-            }
-            let used = transaction.query_one(
-                "SELECT count(*), coalesce(sum(length(id) + length(value)), 0)::bigint
-                 FROM tenon_items WHERE kind = $1",
-                &[&kind.as_bytes()],
-            )?;
-            let used = (used.get::<_, i64>(0).unsigned_abs(), used.get::<_, i64>(1).unsigned_abs());
-            check_room(kind, used, id, before.as_ref(), value, quota)?;
-            let put = transaction.query_one(
-                "INSERT INTO tenon_items (kind, id, version, expires, value)
-                 VALUES ($1, $2, nextval('tenon_versions'), $3, $4)
-                 ON CONFLICT (kind, id) DO UPDATE SET
-                     version = excluded.version, expires = excluded.expires, value = excluded.value
-                 RETURNING version",
-                &[&kind.as_bytes(), &id.as_bytes(), &expires.map(signed), &value],
-            )?;
-            Ok(ItemOutcome::Changed(put.get::<_, i64>(0).unsigned_abs()))
+        self.change_one(&format!("items {kind}"), |transaction| {
+            put(transaction, (kind, id), version, (value, expires), quota)
         })
     }
 
     fn remove_item(&self, kind: &str, id: &str, version: u64) -> Result<bool, StoreError> {
-        self.change(&format!("items {kind}"), |transaction| {
-            let delete = "DELETE FROM tenon_items WHERE kind = $1 AND id = $2 AND version = $3";
-            let values = (kind.as_bytes(), id.as_bytes(), signed(version));
-            Ok(transaction.execute(delete, &[&values.0, &values.1, &values.2])? == 1)
+        self.change_one(&format!("items {kind}"), |transaction| {
+            remove(transaction, kind, id, version)
         })
     }
 
     fn remove_expired_items(&self, kind: &str, now: u64) -> Result<u64, StoreError> {
-        self.change(&format!("items {kind}"), |transaction| {
+        self.change_one(&format!("items {kind}"), |transaction| {
             let delete = "DELETE FROM tenon_items WHERE kind = $1 AND expires <= $2";
             Ok(transaction.execute(delete, &[&kind.as_bytes(), &signed(now)])?)
         })
     }
 }
 
-fn find(client: &mut impl GenericClient, kind: &str, id: &str) -> Result<Option<Item>, Failure> {
+pub(crate) fn put(
+    transaction: &mut Transaction<'_>,
+    (kind, id): (&str, &str),
+    version: Option<u64>,
+    (value, expires): (&[u8], Option<u64>),
+    quota: ItemQuota,
+) -> Result<ItemOutcome, Failure> {
+    let before = find(transaction, kind, id)?;
+    if before.as_ref().map(|item| item.version) != version {
+        return Ok(ItemOutcome::Differs(before));
+    }
+    let used = transaction.query_one(
+        "SELECT count(*), coalesce(sum(length(id) + length(value)), 0)::bigint
+         FROM tenon_items WHERE kind = $1",
+        &[&kind.as_bytes()],
+    )?;
+    let used = (used.get::<_, i64>(0).unsigned_abs(), used.get::<_, i64>(1).unsigned_abs());
+    check_room(kind, used, id, before.as_ref(), value, quota)?;
+    let put = transaction.query_one(
+        "INSERT INTO tenon_items (kind, id, version, expires, value)
+         VALUES ($1, $2, nextval('tenon_versions'), $3, $4)
+         ON CONFLICT (kind, id) DO UPDATE SET
+             version = excluded.version, expires = excluded.expires, value = excluded.value
+         RETURNING version",
+        &[&kind.as_bytes(), &id.as_bytes(), &expires.map(signed), &value],
+    )?;
+    Ok(ItemOutcome::Changed(put.get::<_, i64>(0).unsigned_abs()))
+}
+
+pub(crate) fn remove(
+    transaction: &mut Transaction<'_>,
+    kind: &str,
+    id: &str,
+    version: u64,
+) -> Result<bool, Failure> {
+    let delete = "DELETE FROM tenon_items WHERE kind = $1 AND id = $2 AND version = $3";
+    let values = (kind.as_bytes(), id.as_bytes(), signed(version));
+    Ok(transaction.execute(delete, &[&values.0, &values.1, &values.2])? == 1)
+}
+
+pub(crate) fn find(
+    client: &mut impl GenericClient,
+    kind: &str,
+    id: &str,
+) -> Result<Option<Item>, Failure> {
     let select = "SELECT id, version, expires, value FROM tenon_items WHERE kind = $1 AND id = $2";
     let row = client.query_opt(select, &[&kind.as_bytes(), &id.as_bytes()])?;
     Ok(row.as_ref().map(item).transpose()?)

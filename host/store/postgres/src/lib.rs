@@ -9,6 +9,7 @@
 //! give each connection a session of its own: PgBouncer does with `pool_mode=session`.
 
 mod address;
+mod batch;
 mod connection;
 mod item;
 mod lock;
@@ -17,6 +18,7 @@ mod state;
 mod tls;
 
 use postgres::{Client, Config, Transaction};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::path::Path;
@@ -107,15 +109,26 @@ impl PostgresStore {
     }
 
     /// Runs a change of what has this name as one transaction, which an error rolls back. Nobody else changes it meanwhile.
-    fn change<T>(
+    fn change_one<T>(
         &self,
         what: &str,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.change_all(&BTreeSet::from([what.to_string()]), change)
+    }
+
+    /// The same of several things. All who change several take their locks in one order.
+    fn change_all<T>(
+        &self,
+        all: &BTreeSet<String>,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         self.with(|client| {
             let mut transaction = client.transaction()?;
             let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-            transaction.execute(lock, &[&what.replace('\0', "\u{fffd}")])?;
+            for what in all {
+                transaction.execute(lock, &[&what.replace('\0', "\u{fffd}")])?;
+            }
             let result = change(&mut transaction)?;
             transaction.commit()?;
             Ok(result)

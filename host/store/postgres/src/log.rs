@@ -17,34 +17,9 @@ impl LogStore for PostgresStore {
         policy: LogPolicy,
     ) -> Result<LogSummary, StoreError> {
         check_new_entries(entries)?;
-        self.change(&format!("log {log}"), |transaction| {
-            if policy.durability == Durability::Process {
-                // What the server loses with its power is the last moment.
-                transaction.batch_execute("SET LOCAL synchronous_commit = off")?;
-            }
-            let (id, mut summary) = match find(transaction, log)? {
-                Some(found) => found,
-                None if entries.is_empty() => return Ok(LogSummary::EMPTY),
-                None => (insert(transaction, log)?, LogSummary::EMPTY),
-            };
-            add(transaction, id, &mut summary, entries)?;
-            if summary.bytes > policy.max_bytes {
-                remove_oldest(transaction, id, &mut summary, bytes_kept(policy))?;
-            }
-            let LogSummary { first, next, bytes, before, last } = summary;
-            transaction.execute(
-                "UPDATE tenon_logs SET first = $2, next = $3, bytes = $4, before = $5, last = $6
-                 WHERE id = $1",
-                &[
-                    &id,
-                    &signed(first),
-                    &signed(next),
-                    &signed(bytes),
-                    &before.as_bytes(),
-                    &last.as_bytes(),
-                ],
-            )?;
-            Ok(summary)
+        self.change_one(&format!("log {log}"), |transaction| {
+            set_durability(transaction, policy.durability)?;
+            append(transaction, log, entries, policy.max_bytes)
         })
     }
 
@@ -88,11 +63,49 @@ impl LogStore for PostgresStore {
     }
 
     fn remove_log(&self, log: &str) -> Result<(), StoreError> {
-        self.change(&format!("log {log}"), |transaction| {
-            transaction.execute("DELETE FROM tenon_logs WHERE name = $1", &[&log.as_bytes()])?;
-            Ok(())
-        })
+        self.change_one(&format!("log {log}"), |transaction| remove(transaction, log))
     }
+}
+
+/// Sets what the changes of a transaction survive.
+pub(crate) fn set_durability(
+    transaction: &mut Transaction<'_>,
+    durability: Durability,
+) -> Result<(), Failure> {
+    if durability == Durability::Process {
+        // What the server loses with its power is the last moment.
+        transaction.batch_execute("SET LOCAL synchronous_commit = off")?;
+    }
+    Ok(())
+}
+
+pub(crate) fn append(
+    transaction: &mut Transaction<'_>,
+    log: &str,
+    entries: &[NewEntry<'_>],
+    max_bytes: u64,
+) -> Result<LogSummary, Failure> {
+    let (id, mut summary) = match find(transaction, log)? {
+        Some(found) => found,
+        None if entries.is_empty() => return Ok(LogSummary::EMPTY),
+        None => (insert(transaction, log)?, LogSummary::EMPTY),
+    };
+    add(transaction, id, &mut summary, entries)?;
+    if summary.bytes > max_bytes {
+        remove_oldest(transaction, id, &mut summary, bytes_kept(max_bytes))?;
+    }
+    let LogSummary { first, next, bytes, before, last } = summary;
+    transaction.execute(
+        "UPDATE tenon_logs SET first = $2, next = $3, bytes = $4, before = $5, last = $6
+         WHERE id = $1",
+        &[&id, &signed(first), &signed(next), &signed(bytes), &before.as_bytes(), &last.as_bytes()],
+    )?;
+    Ok(summary)
+}
+
+pub(crate) fn remove(transaction: &mut Transaction<'_>, log: &str) -> Result<(), Failure> {
+    transaction.execute("DELETE FROM tenon_logs WHERE name = $1", &[&log.as_bytes()])?;
+    Ok(())
 }
 
 /// The id of a log, and what there is of it.

@@ -17,7 +17,7 @@ impl PostgresStore {
         quota: Option<Quota>,
         change: impl FnOnce(&mut BucketChange<'_, '_>) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        self.change(&lock_of(bucket), |transaction| {
+        self.change_one(&lock_of(bucket), |transaction| {
             let mut bucket = BucketChange::new(transaction, bucket)?;
             let result = change(&mut bucket)?;
             bucket.finish(quota)?;
@@ -168,7 +168,7 @@ impl StateStore for PostgresStore {
 
     fn clear(&self, bucket: &Bucket) -> Result<(), StoreError> {
         let (scope, name) = bucket.scope.to_columns();
-        self.change(&lock_of(bucket), |transaction| {
+        self.change_one(&lock_of(bucket), |transaction| {
             let delete = "DELETE FROM tenon_buckets WHERE scope = $1 AND name = $2 AND plugin = $3";
             transaction.execute(delete, &[&scope, &name, &bucket.plugin.as_bytes()])?;
             Ok(())

@@ -97,6 +97,18 @@ pub fn items_have_limits(store: &dyn ItemStore) {
     assert!(is_full(put("a", Some(version), b"12345")));
     put("a", Some(version), b"4321").unwrap();
     assert!(is_full(put("c", None, b"")));
+    // What goes leaves room, and so does what becomes shorter.
+    let gone = store.item("k", "b").unwrap().unwrap().version;
+    assert!(store.remove_item("k", "b", gone).unwrap());
+    let Ok(ItemOutcome::Changed(_)) = put("c", None, b"1234") else { panic!("no room") };
+    let a = store.item("k", "a").unwrap().unwrap().version;
+    let Ok(ItemOutcome::Changed(a)) = put("a", Some(a), b"1") else { panic!("no room") };
+    let c = store.item("k", "c").unwrap().unwrap().version;
+    store.put_item("k", "c", Some(c), b"1234567", Some(5), quota).unwrap();
+    assert!(is_full(put("a", Some(a), b"12")));
+    assert_eq!(store.remove_expired_items("k", 5).unwrap(), 1);
+    put("a", Some(a), b"123456789").unwrap();
+    assert!(is_full(put("c", None, b"")));
     // Each kind has its own.
     store.put_item("other", "c", None, b"12345", None, quota).unwrap();
     let long = vec![0; MAX_ITEM_BYTES + 1];

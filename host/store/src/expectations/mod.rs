@@ -2,11 +2,13 @@
 //! store is empty before.
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
+mod batch;
 mod items;
 mod locks;
 mod logs;
 mod state;
 
+pub use batch::*;
 pub use items::*;
 pub use locks::*;
 pub use logs::*;
@@ -88,6 +90,7 @@ expectations![
     items_are_listed_by_their_ids,
     items_end_with_their_time,
     items_have_limits,
+    changes_are_made_together_or_not_at_all,
     a_lock_is_held_once_until_it_is_dropped,
     locks_of_several_names_are_apart,
     one_of_several_who_want_a_lock_holds_it,

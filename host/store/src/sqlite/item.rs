@@ -1,6 +1,6 @@
 //! Items in a SQLite database.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{SqliteStore, execute, query};
 use crate::error::{Failure, StoreResult};
@@ -40,28 +40,11 @@ impl ItemStore for SqliteStore {
         quota: ItemQuota,
     ) -> StoreResult<ItemOutcome> {
         check_item(id, value)?;
-        self.write(|transaction| {
-            let before = find(transaction, kind, id)?;
-            if before.as_ref().map(|item| item.version) != version {
-                return Ok(ItemOutcome::Differs(before));
-            }
-            check_room(kind, used(transaction, kind)?, id, before.as_ref(), value, quota)?;
-            let version = next_version(transaction)?;
-            let put = "INSERT INTO items (kind, id, version, expires, value) VALUES (?1, ?2, ?3, ?4, ?5)
-                       ON CONFLICT DO UPDATE SET
-                           version = excluded.version, expires = excluded.expires, value = excluded.value";
-            let expires = expires.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
-            execute(transaction, put, params![kind, id, version, expires, value])?;
-            Ok(ItemOutcome::Changed(version.unsigned_abs()))
-        })
+        self.write(|transaction| put(transaction, (kind, id), version, (value, expires), quota))
     }
 
     fn remove_item(&self, kind: &str, id: &str, version: u64) -> StoreResult<bool> {
-        let version = i64::try_from(version).unwrap_or(i64::MAX);
-        self.write(|transaction| {
-            let delete = "DELETE FROM items WHERE kind = ?1 AND id = ?2 AND version = ?3";
-            Ok(transaction.prepare_cached(delete)?.execute(params![kind, id, version])? == 1)
-        })
+        self.write(|transaction| remove(transaction, kind, id, version))
     }
 
     fn remove_expired_items(&self, kind: &str, now: u64) -> StoreResult<u64> {
@@ -73,7 +56,39 @@ impl ItemStore for SqliteStore {
     }
 }
 
-fn find(connection: &Connection, kind: &str, id: &str) -> Result<Option<Item>, Failure> {
+pub(super) fn put(
+    transaction: &Transaction<'_>,
+    (kind, id): (&str, &str),
+    version: Option<u64>,
+    (value, expires): (&[u8], Option<u64>),
+    quota: ItemQuota,
+) -> Result<ItemOutcome, Failure> {
+    let before = find(transaction, kind, id)?;
+    if before.as_ref().map(|item| item.version) != version {
+        return Ok(ItemOutcome::Differs(before));
+    }
+    check_room(kind, used(transaction, kind)?, id, before.as_ref(), value, quota)?;
+    let version = next_version(transaction)?;
+    let put = "INSERT INTO items (kind, id, version, expires, value) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT DO UPDATE SET
+                   version = excluded.version, expires = excluded.expires, value = excluded.value";
+    let expires = expires.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    execute(transaction, put, params![kind, id, version, expires, value])?;
+    Ok(ItemOutcome::Changed(version.unsigned_abs()))
+}
+
+pub(super) fn remove(
+    transaction: &Transaction<'_>,
+    kind: &str,
+    id: &str,
+    version: u64,
+) -> Result<bool, Failure> {
+    let version = i64::try_from(version).unwrap_or(i64::MAX);
+    let delete = "DELETE FROM items WHERE kind = ?1 AND id = ?2 AND version = ?3";
+    Ok(transaction.prepare_cached(delete)?.execute(params![kind, id, version])? == 1)
+}
+
+pub(super) fn find(connection: &Connection, kind: &str, id: &str) -> Result<Option<Item>, Failure> {
     let select = "SELECT id, version, expires, value FROM items WHERE kind = ?1 AND id = ?2";
     query(connection, select, params![kind, id], item)
 }
@@ -92,8 +107,7 @@ fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
 
 /// How many items of a kind there are, and how many bytes they take.
 fn used(connection: &Connection, kind: &str) -> Result<(u64, u64), Failure> {
-    let select = "SELECT count(*), ifnull(sum(octet_length(id) + octet_length(value)), 0)
-                  FROM items WHERE kind = ?1";
+    let select = "SELECT items, bytes FROM item_kinds WHERE kind = ?1";
     let used = query(connection, select, [kind], |row| {
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()))
     })?;

@@ -15,28 +15,8 @@ impl LogStore for SqliteStore {
         policy: LogPolicy,
     ) -> StoreResult<LogSummary> {
         check_new_entries(entries)?;
-        self.write_with(policy.durability, |transaction| {
-            let (id, mut summary) = match find(transaction, log)? {
-                Some(found) => found,
-                None if entries.is_empty() => return Ok(LogSummary::EMPTY),
-                None => (insert(transaction, log)?, LogSummary::EMPTY),
-            };
-            add(transaction, id, &mut summary, entries)?;
-            if summary.bytes > policy.max_bytes {
-                remove_oldest(transaction, id, &mut summary, bytes_kept(policy))?;
-            }
-            let LogSummary { first, next, bytes, before, last } = summary;
-            let update = "UPDATE logs SET first = ?2, next = ?3, bytes = ?4, before = ?5, last = ?6
-                          WHERE id = ?1";
-            let numbers = (first as i64, next as i64, bytes as i64);
-            let (before, last) = (before.as_bytes(), last.as_bytes());
-            execute(
-                transaction,
-                update,
-                params![id, numbers.0, numbers.1, numbers.2, before, last],
-            )?;
-            Ok(summary)
-        })
+        let LogPolicy { max_bytes, durability } = policy;
+        self.write_with(durability, |transaction| append(transaction, log, entries, max_bytes))
     }
 
     fn entries_before(
@@ -74,8 +54,36 @@ impl LogStore for SqliteStore {
     }
 
     fn remove_log(&self, log: &str) -> StoreResult<()> {
-        self.write(|transaction| execute(transaction, "DELETE FROM logs WHERE name = ?1", [log]))
+        self.write(|transaction| remove(transaction, log))
     }
+}
+
+pub(super) fn append(
+    transaction: &Transaction<'_>,
+    log: &str,
+    entries: &[NewEntry<'_>],
+    max_bytes: u64,
+) -> Result<LogSummary, Failure> {
+    let (id, mut summary) = match find(transaction, log)? {
+        Some(found) => found,
+        None if entries.is_empty() => return Ok(LogSummary::EMPTY),
+        None => (insert(transaction, log)?, LogSummary::EMPTY),
+    };
+    add(transaction, id, &mut summary, entries)?;
+    if summary.bytes > max_bytes {
+        remove_oldest(transaction, id, &mut summary, bytes_kept(max_bytes))?;
+    }
+    let LogSummary { first, next, bytes, before, last } = summary;
+    let update = "UPDATE logs SET first = ?2, next = ?3, bytes = ?4, before = ?5, last = ?6
+                  WHERE id = ?1";
+    let numbers = (first as i64, next as i64, bytes as i64);
+    let (before, last) = (before.as_bytes(), last.as_bytes());
+    execute(transaction, update, params![id, numbers.0, numbers.1, numbers.2, before, last])?;
+    Ok(summary)
+}
+
+pub(super) fn remove(transaction: &Transaction<'_>, log: &str) -> Result<(), Failure> {
+    execute(transaction, "DELETE FROM logs WHERE name = ?1", [log])
 }
 
 /// The id of a log, and what there is of it.

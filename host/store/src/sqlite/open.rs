@@ -64,6 +64,28 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     CREATE TABLE versions (last INTEGER NOT NULL) STRICT;
     INSERT INTO versions VALUES (0);
 ",
+    "
+    CREATE TABLE item_kinds (
+        kind TEXT PRIMARY KEY,
+        items INTEGER NOT NULL,
+        bytes INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO item_kinds
+        SELECT kind, count(*), sum(octet_length(id) + octet_length(value)) FROM items GROUP BY kind;
+    CREATE TRIGGER item_added AFTER INSERT ON items BEGIN
+        INSERT INTO item_kinds VALUES (new.kind, 1, octet_length(new.id) + octet_length(new.value))
+            ON CONFLICT DO UPDATE SET items = items + 1, bytes = bytes + excluded.bytes;
+    END;
+    CREATE TRIGGER item_changed AFTER UPDATE ON items BEGIN
+        UPDATE item_kinds SET bytes = bytes + octet_length(new.value) - octet_length(old.value)
+            WHERE kind = new.kind;
+    END;
+    CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
+        UPDATE item_kinds
+            SET items = items - 1, bytes = bytes - octet_length(old.id) - octet_length(old.value)
+            WHERE kind = old.kind;
+    END;
+",
 ];
 
 /// How long what is kept for a session may be unchanged, in seconds: 90 days. Its host may have been killed, and then

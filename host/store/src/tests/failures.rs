@@ -17,7 +17,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     let (store, bucket) = (open(&path), Bucket::user("a"));
     set(&store, &bucket, "kept", "confirmed");
     let limit = |pages: i64| {
-        let writer = store.writer.lock().unwrap();
+        let writer = &store.writer.lock().unwrap().connection;
         let set = writer.pragma_update_and_check(None, "max_page_count", pages, |row| row.get(0));
         let set: i64 = set.unwrap();
         set
@@ -84,7 +84,7 @@ fn readers_do_not_wait_for_a_writer() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("state.db"));
     set(&store, &Bucket::user("a"), "key", "x");
-    let writing = store.writer.lock().unwrap();
+    let writing = &store.writer.lock().unwrap().connection;
     writing.execute_batch("BEGIN IMMEDIATE; DELETE FROM buckets").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..8 {

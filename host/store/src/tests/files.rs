@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{PLENTY, open, set, value};
 use crate::error::Failure;
 use crate::sqlite::open::{MIGRATIONS, migrate};
-use crate::{Bucket, SqliteStore, StateStore, StoreError};
+use crate::{Bucket, ItemOutcome, ItemQuota, ItemStore, SqliteStore, StateStore, StoreError};
 
 #[test]
 fn state_is_there_when_the_store_is_opened_again() {
@@ -34,7 +34,7 @@ fn what_is_kept_for_sessions_is_forgotten_if_nobody_uses_it() {
     let store = open(&path);
     [&old, &used, &kept].into_iter().for_each(|bucket| set(&store, bucket, "key", "v"));
     let age = |store: &SqliteStore, seconds: i64| {
-        let writer = store.writer.lock().unwrap();
+        let writer = &store.writer.lock().unwrap().connection;
         writer.execute("UPDATE buckets SET changed = unixepoch() - ?1", [seconds]).unwrap();
     };
     age(&store, 90 * DAY - 60);
@@ -158,6 +158,25 @@ fn migrations_run_once_in_order_and_as_a_whole() {
         matches!(failure.at(path), StoreError::Newer { version: 3, supported: 1, .. })
     }));
     assert!(!MIGRATIONS.is_empty());
+}
+
+#[test]
+fn items_of_an_older_database_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    let before = MIGRATIONS.iter().position(|step| step.contains("TABLE item_kinds")).unwrap();
+    let mut connection = Connection::open(&path).unwrap();
+    assert!(migrate(&mut connection, &path, &MIGRATIONS[..before]).is_ok());
+    let insert =
+        "INSERT INTO items VALUES ('k', 'a', 1, NULL, x'01'), ('k', 'b', 2, NULL, x'0203')";
+    connection.execute_batch(insert).unwrap();
+    drop(connection);
+    let store = open(&path);
+    let quota = ItemQuota { items: 9, bytes: 6 };
+    let put = store.put_item("k", "c", None, b"", None, quota).unwrap();
+    assert!(matches!(put, ItemOutcome::Changed(_)), "{put:?}");
+    let full = store.put_item("k", "d", None, b"", None, quota);
+    assert!(matches!(full, Err(StoreError::TooManyItems { .. })), "{full:?}");
 }
 
 #[cfg(unix)]

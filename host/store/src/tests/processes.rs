@@ -166,7 +166,7 @@ fn write(path: &Path) {
     writeln!(io::stdout(), "begins at 0").unwrap();
     let (store, bucket) = (open(path), Bucket::user("a"));
     // So often that many are killed while the log is copied into the database.
-    store.writer.lock().unwrap().pragma_update(None, "wal_autocheckpoint", 20).unwrap();
+    store.writer.lock().unwrap().connection.pragma_update(None, "wal_autocheckpoint", 20).unwrap();
     for number in last(&store) + 1.. {
         let (deleted, entries) = step(number);
         store.delete(&bucket, &deleted).unwrap();
@@ -231,7 +231,7 @@ fn what_was_confirmed_survives_a_kill() {
             expected.remove(&step(last + 1).0);
             assert!(found == expected, "{context}: entries after {last}");
         }
-        assert_sound(&store.writer.lock().unwrap());
+        assert_sound(&store.writer.lock().unwrap().connection);
     }
     assert!(reached > kills, "seed {seed}: the children wrote");
 }

@@ -1,0 +1,48 @@
+//! Changes of items and logs together, in PostgreSQL.
+
+use std::collections::BTreeSet;
+use tenon_store::rules::check_change;
+use tenon_store::{BatchStore, Change, Durability, StoreError};
+
+use crate::{PostgresStore, item, log};
+
+impl BatchStore for PostgresStore {
+    fn change(&self, changes: &[Change<'_>], durability: Durability) -> Result<bool, StoreError> {
+        changes.iter().try_for_each(check_change)?;
+        let changed = changes.iter().map(|change| match change {
+            Change::AddItem { kind, .. } | Change::RemoveItem { kind, .. } => {
+                format!("items {kind}")
+            }
+            Change::Append { log, .. } | Change::RemoveLog { log } => format!("log {log}"),
+        });
+        self.change_all(&changed.collect::<BTreeSet<_>>(), |transaction| {
+            log::set_durability(transaction, durability)?;
+            // Before anything is changed, for what is changed here would be kept.
+            for change in changes {
+                let (kind, id, expected) = match *change {
+                    Change::AddItem { kind, id, .. } => (kind, id, None),
+                    Change::RemoveItem { kind, id, version } => (kind, id, Some(version)),
+                    Change::Append { .. } | Change::RemoveLog { .. } => continue,
+                };
+                if item::find(transaction, kind, id)?.map(|item| item.version) != expected {
+                    return Ok(false);
+                }
+            }
+            for change in changes {
+                match *change {
+                    Change::AddItem { kind, id, value, expires, quota } => {
+                        item::put(transaction, (kind, id), None, (value, expires), quota)?;
+                    }
+                    Change::RemoveItem { kind, id, version } => {
+                        item::remove(transaction, kind, id, version)?;
+                    }
+                    Change::Append { log, entries, max_bytes } => {
+                        log::append(transaction, log, entries, max_bytes)?;
+                    }
+                    Change::RemoveLog { log } => log::remove(transaction, log)?,
+                }
+            }
+            Ok(true)
+        })
+    }
+}

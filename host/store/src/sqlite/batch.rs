@@ -1,0 +1,41 @@
+//! Changes of items and logs together, in a SQLite database.
+
+use super::{SqliteStore, item, log};
+use crate::batch::{BatchStore, Change};
+use crate::error::StoreResult;
+use crate::log::Durability;
+use crate::rules::check_change;
+
+impl BatchStore for SqliteStore {
+    fn change(&self, changes: &[Change<'_>], durability: Durability) -> StoreResult<bool> {
+        changes.iter().try_for_each(check_change)?;
+        self.write_with(durability, |transaction| {
+            // Before anything is changed, for what is changed here would be kept.
+            for change in changes {
+                let (kind, id, expected) = match *change {
+                    Change::AddItem { kind, id, .. } => (kind, id, None),
+                    Change::RemoveItem { kind, id, version } => (kind, id, Some(version)),
+                    Change::Append { .. } | Change::RemoveLog { .. } => continue,
+                };
+                if item::find(transaction, kind, id)?.map(|item| item.version) != expected {
+                    return Ok(false);
+                }
+            }
+            for change in changes {
+                match *change {
+                    Change::AddItem { kind, id, value, expires, quota } => {
+                        item::put(transaction, (kind, id), None, (value, expires), quota)?;
+                    }
+                    Change::RemoveItem { kind, id, version } => {
+                        item::remove(transaction, kind, id, version)?;
+                    }
+                    Change::Append { log, entries, max_bytes } => {
+                        log::append(transaction, log, entries, max_bytes)?;
+                    }
+                    Change::RemoveLog { log } => log::remove(transaction, log)?,
+                }
+            }
+            Ok(true)
+        })
+    }
+}
