@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
+
+/// About how many bytes of entries are written as one entry of the log: to write one for each call takes several times as long
+/// as the rest of a short run.
+const BYTES_TOGETHER: usize = 64 << 10;
 
 /// The longest answer that a journal keeps, in bytes of JSON. A run that needs a longer one again cannot go on.
 const MAX_ANSWER_BYTES: usize = 512 << 10;
@@ -17,12 +21,7 @@ pub struct ArgumentsDigest(String);
 impl ArgumentsDigest {
     /// The digest of arguments. The order of members makes no difference.
     pub fn of(arguments: &Value) -> Self {
-        let digest = Sha256::digest(arguments.to_string());
-        let mut text = String::with_capacity(2 * digest.len());
-        for byte in digest {
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        Self(hex::encode(Sha256::digest(arguments.to_string())))
     }
 }
 
@@ -160,4 +159,25 @@ pub struct JournalMismatch {
     pub key: String,
     /// What differs.
     pub why: String,
+}
+
+/// Entries as a log keeps them: several together, in their order.
+pub(crate) fn write(entries: &[JournalEntry]) -> Vec<Vec<u8>> {
+    let mut written: Vec<Vec<u8>> = Vec::new();
+    for entry in entries {
+        let entry = serde_json::to_vec(entry).expect("an entry is JSON");
+        match written.last_mut() {
+            Some(last) if last.len() + entry.len() <= BYTES_TOGETHER => {
+                last.push(b'\n');
+                last.extend(entry);
+            }
+            _ => written.push(entry),
+        }
+    }
+    written
+}
+
+/// The entries that a log has kept together. Nothing where they cannot be read.
+pub(crate) fn read(value: &[u8]) -> Option<Vec<JournalEntry>> {
+    value.split(|byte| *byte == b'\n').map(|entry| serde_json::from_slice(entry).ok()).collect()
 }

@@ -21,7 +21,7 @@ mod tests;
 
 pub use journal::{ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch};
 pub use run::{NewRun, Run, RunState, is_run_id};
-pub use runs::{RunHold, Runs};
+pub use runs::{EndedRun, RunHold, Runs};
 
 use tenon_store::StoreError;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, NewEntry,
+    Change, Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, NewEntry,
     ProcessLock, Store, StoreError, all_items, check_log,
 };
 
-use crate::journal::{Journal, JournalEntry};
+use crate::journal::{self, Journal, JournalEntry};
 use crate::run::{NewRun, Run, RunState, random_id};
 use crate::{Result, RunError};
 
@@ -22,6 +22,26 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The most that the journal of a run comes to, in bytes.
 const MAX_JOURNAL_BYTES: u64 = 16 << 20;
+
+/// A run that the store does not know and that goes on no more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedRun {
+    run: Run,
+    journal: Vec<JournalEntry>,
+}
+
+impl EndedRun {
+    /// A run of this id, which began at this time, in milliseconds since 1970, and came to this.
+    pub fn new(
+        id: String,
+        of: NewRun,
+        began: u64,
+        state: RunState,
+        journal: Vec<JournalEntry>,
+    ) -> Self {
+        Self { run: Run { id, began, attempts: 1, of, state }, journal }
+    }
+}
 
 /// The runs that a store has.
 pub struct Runs {
@@ -45,16 +65,56 @@ impl Runs {
         random_id()
     }
 
-    /// Begins a run under a new id.
+    /// Notes a run under a new id, which began at this time and goes on.
     ///
     /// # Errors
     ///
     /// Where the store fails, or is full of runs that go on.
-    pub fn begin(self: &Arc<Self>, id: String, of: NewRun, now: u64) -> Result<RunHold> {
+    pub fn begin(self: &Arc<Self>, id: String, of: NewRun, began: u64) -> Result<RunHold> {
         let lock = self.process_lock()?;
-        let run = Run { id, began: now, attempts: 1, of, state: RunState::Running { lock } };
-        let version = self.put(&run, None, now)?.ok_or(RunError::NoRandomness)?;
-        Ok(RunHold { runs: self.clone(), run, before: None, version, now, is_over: false })
+        let run = Run { id, began, attempts: 1, of, state: RunState::Running { lock } };
+        let version = self.put(&run, None, began)?.ok_or(RunError::NoRandomness)?;
+        let runs = self.clone();
+        Ok(RunHold { runs, run, before: None, version, now: began, is_over: false })
+    }
+
+    /// Keeps runs that the store does not know and that go on no more, with their journals, in one step. They survive the end
+    /// of the process; the last moment before a loss of power may be missing.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails, or is full of runs that go on. Then none of them is kept.
+    pub fn keep(&self, ended: &[EndedRun], now: u64) -> Result<()> {
+        let items: Vec<_> = ended
+            .iter()
+            .map(|EndedRun { run, journal }| {
+                (log_of(&run.id), run.write(), journal::write(journal))
+            })
+            .collect();
+        let logs: Vec<Vec<_>> = items
+            .iter()
+            .map(|(_, _, values)| values.iter().map(|value| NewEntry { at: now, value }).collect())
+            .collect();
+        let mut changes = Vec::new();
+        for ((EndedRun { run, .. }, (log, value, _)), entries) in
+            ended.iter().zip(&items).zip(&logs)
+        {
+            let (kind, id, expires) = (KIND, &*run.id, Some(kept_until(run.began)));
+            changes.push(Change::AddItem { kind, id, value, expires, quota: QUOTA });
+            let max_bytes = MAX_JOURNAL_BYTES;
+            let appended = entries.chunks(MAX_BATCH_ENTRIES);
+            changes.extend(appended.map(|entries| Change::Append { log, entries, max_bytes }));
+        }
+        let keep = || self.store.change(&changes, Durability::Process);
+        let kept = match keep() {
+            Err(StoreError::TooManyItems { .. }) => {
+                self.make_room(now)?;
+                keep()?
+            }
+            kept => kept?,
+        };
+        // Nobody else has their ids.
+        if kept { Ok(()) } else { Err(RunError::NoRandomness) }
     }
 
     /// Has a run go on that is paused, for whoever began it. Gives what it has done so far.
@@ -135,6 +195,10 @@ impl Runs {
     ///
     /// Where the store fails.
     pub fn list(&self, now: u64) -> Result<Vec<Run>> {
+        Ok(self.list_with_versions(now)?.into_iter().map(|(run, _)| run).collect())
+    }
+
+    fn list_with_versions(&self, now: u64) -> Result<Vec<(Run, u64)>> {
         let mut all = Vec::new();
         for item in all_items(&*self.store, KIND)? {
             if item.is_expired(now) {
@@ -142,9 +206,9 @@ impl Runs {
                 continue;
             }
             let run = Run::read(&item.id, &item.value)?;
-            all.push(self.settled(run, item.version, now)?.0);
+            all.push(self.settled(run, item.version, now)?);
         }
-        all.sort_by(|one, other| (one.began, &one.id).cmp(&(other.began, &other.id)));
+        all.sort_by(|(one, _), (other, _)| (one.began, &one.id).cmp(&(other.began, &other.id)));
         Ok(all)
     }
 
@@ -174,7 +238,7 @@ impl Runs {
             let read = self.store.entries_from(&log, number, MAX_BATCH_ENTRIES)?;
             number = read.last().ok_or_else(damaged)?.number + 1;
             for entry in read {
-                entries.push(serde_json::from_slice(&entry.value).map_err(|_| damaged())?);
+                entries.extend(journal::read(&entry.value).ok_or_else(damaged)?);
             }
         }
         Ok(entries)
@@ -219,9 +283,8 @@ impl Runs {
 
     /// Sets a run that has this version, or none. Gives the new version; `None` where it has another one.
     fn put(&self, run: &Run, version: Option<u64>, now: u64) -> Result<Option<u64>> {
-        let kept = now.saturating_add(u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX));
-        let value = run.write();
-        let put = || self.store.put_item(KIND, &run.id, version, &value, Some(kept), QUOTA);
+        let (value, expires) = (run.write(), Some(kept_until(now)));
+        let put = || self.store.put_item(KIND, &run.id, version, &value, expires, QUOTA);
         let outcome = match put() {
             Err(StoreError::TooManyItems { .. }) => {
                 self.make_room(now)?;
@@ -240,12 +303,16 @@ impl Runs {
         let is_over = |run: &Run| {
             matches!(run.state, RunState::Done { .. } | RunState::Failed { .. } | RunState::Unknown)
         };
-        let over: Vec<Run> = self.list(now)?.into_iter().filter(is_over).collect();
-        for run in &over[..over.len().div_ceil(2)] {
-            if let Some(item) = self.store.item(KIND, &run.id)? {
-                self.remove(&run.id, item.version)?;
-            }
-        }
+        let mut over = self.list_with_versions(now)?;
+        over.retain(|(run, _)| is_over(run));
+        over.truncate(over.len().div_ceil(2));
+        let logs: Vec<String> = over.iter().map(|(run, _)| log_of(&run.id)).collect();
+        let forgotten = over.iter().zip(&logs).flat_map(|((run, version), log)| {
+            let (id, version) = (&*run.id, *version);
+            [Change::RemoveItem { kind: KIND, id, version }, Change::RemoveLog { log }]
+        });
+        // Where somebody else makes room at the same time, there is some afterwards.
+        self.store.change(&forgotten.collect::<Vec<_>>(), Durability::Process)?;
         Ok(())
     }
 
@@ -257,10 +324,7 @@ impl Runs {
     }
 
     fn write(&self, id: &str, entries: &[JournalEntry], now: u64) -> Result<()> {
-        let values: Vec<Vec<u8>> = entries
-            .iter()
-            .map(|entry| serde_json::to_vec(entry).expect("an entry is JSON"))
-            .collect();
+        let values = journal::write(entries);
         let policy = LogPolicy { max_bytes: MAX_JOURNAL_BYTES, durability: Durability::Disk };
         for batch in values.chunks(MAX_BATCH_ENTRIES) {
             let entries: Vec<_> = batch.iter().map(|value| NewEntry { at: now, value }).collect();
@@ -278,6 +342,11 @@ impl Runs {
     pub(crate) fn lose_lock(&self) {
         self.lock.release();
     }
+}
+
+/// Until when a run is kept that was changed at this time.
+fn kept_until(now: u64) -> u64 {
+    now.saturating_add(u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn log_of(id: &str) -> String {

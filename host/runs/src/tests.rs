@@ -184,3 +184,29 @@ fn a_principal_that_ends_leaves_no_run_to_the_next_of_its_name() {
     runs.end_principal("ada", NOW).unwrap();
     assert_eq!(resume(&runs, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
 }
+
+#[test]
+fn a_run_that_is_over_is_kept_at_once_with_its_journal() {
+    let store = store();
+    let runs = runs(&store);
+    let id = Runs::new_id().unwrap();
+    let done = RunState::Done { value: json!(7), printed: "p".into() };
+    let entries = [entry("1", "a", json!({}), json!(1))];
+    let ended = |state: RunState, entries: &[JournalEntry]| {
+        EndedRun::new(id.clone(), new_run(), NOW, state, entries.to_vec())
+    };
+    let other = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
+    runs.keep(&[ended(done.clone(), &entries), other], NOW).unwrap();
+    assert_eq!(runs.list(NOW).unwrap().len(), 2);
+    let run = runs.get(&id, NOW).unwrap().unwrap();
+    assert_eq!((run.began, run.attempts, &run.state, &run.of), (NOW, 1, &done, &new_run()));
+    assert_eq!(runs.journal(&id).unwrap(), entries);
+    assert!(resume(&runs, &id).unwrap_err().contains("it has ended"));
+    // It replaces no other.
+    let entries = [entry("1", "b", json!({}), json!(2))];
+    let third = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, done.clone(), vec![]);
+    assert!(runs.keep(&[third, ended(RunState::Unknown, &entries)], NOW).is_err());
+    assert_eq!(runs.list(NOW).unwrap().len(), 2);
+    assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state, done);
+    assert_eq!(runs.journal(&id).unwrap().len(), 1);
+}

@@ -75,7 +75,7 @@ struct Inner {
     /// What plugins keep.
     state: Arc<StateBackend>,
     /// What runs of scripts use.
-    runs: RunServices,
+    runs: Arc<RunServices>,
     /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again after they report a change.

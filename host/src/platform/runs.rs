@@ -6,12 +6,13 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tenon_config::diagnostic::chain;
 use tenon_runs::{
-    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run, RunError,
-    RunHold, RunState, Runs,
+    ArgumentsDigest, EndedRun, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run,
+    RunError, RunHold, RunState, Runs,
 };
 use tenon_types::{McpOperation, mcp_json};
 use tokio::task::JoinHandle;
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 use super::Platform;
 use crate::call::{Call, CallError, CallRefusal, Caller};
 use crate::capability::services::InStore;
+use crate::observe::history::milliseconds;
 use crate::register::{CatalogFilter, ToolCatalog};
 use crate::runtime::{
     RunAnswer, RunCall, RunEnd, RunHost, RunLimits, RunLookUp, RunScript, RunStop, Threads,
@@ -30,19 +32,67 @@ pub(super) struct RunServices {
     runs: InStore<Runs>,
     threads: Arc<Threads>,
     limits: RunLimits,
-    /// What is written after a run was answered.
+    /// Runs that have ended, until they are written together.
+    ended: Mutex<Vec<EndedRun>>,
+    /// Held while they are.
+    writing_ended: tokio::sync::Mutex<()>,
+    /// What is written after runs were answered.
     writing: tokio::sync::Mutex<tokio::task::JoinSet<()>>,
 }
 
 impl RunServices {
-    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Self {
-        Self { runs, threads: Threads::new(), limits, writing: Default::default() }
+    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Arc<Self> {
+        let (ended, writing_ended, writing) = Default::default();
+        let threads = Threads::new();
+        Arc::new(Self { runs, threads, limits, ended, writing_ended, writing })
     }
 
     /// Waits until everything is written.
     pub(super) async fn flush(&self) {
+        self.write_ended().await;
         let mut writing = self.writing.lock().await;
         while writing.join_next().await.is_some() {}
+    }
+
+    /// Has a run written that has ended, together with others that end within a moment.
+    async fn keep(self: &Arc<Self>, run: EndedRun) {
+        let is_first = {
+            let mut ended = lock(&self.ended);
+            ended.push(run);
+            ended.len() == 1
+        };
+        if is_first {
+            let services = self.clone();
+            self.write(async move {
+                tokio::time::sleep(WRITTEN_WITHIN).await;
+                services.write_ended().await;
+            })
+            .await;
+        }
+    }
+
+    /// Writes the runs that have ended by now.
+    async fn write_ended(&self) {
+        let _writing = self.writing_ended.lock().await;
+        let ended = std::mem::take(&mut *lock(&self.ended));
+        if ended.is_empty() {
+            return;
+        }
+        let keep = move |runs: &Arc<Runs>, now| {
+            if runs.keep(&ended, now).is_ok() {
+                return Ok::<_, RunError>(());
+            }
+            // One that cannot be kept is to be missed alone.
+            for run in ended {
+                if let Err(error) = runs.keep(&[run], now) {
+                    warn_not_kept(&error);
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = self.runs.run(keep).await {
+            warn_not_kept(&error);
+        }
     }
 
     /// Has something written in the background.
@@ -53,8 +103,18 @@ impl RunServices {
     }
 }
 
+/// How long a run may go on before the store learns of it. One that has ended by then is written once, as what it came to.
+const UNWRITTEN: Duration = Duration::from_millis(1);
+
+/// Within which time a run is written that has ended.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(10);
+
 /// The most calls that a report names.
 const MAX_CALLED: usize = 50;
+
+fn warn_not_kept(error: &RunError) {
+    tracing::warn!("how a run ended is not kept: {}", chain(error));
+}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +217,7 @@ impl Platform {
             Some(run) => Ok(Some((run, runs.journal(&id)?))),
             None => Ok(None),
         };
+        self.inner.runs.write_ended().await;
         self.inner.runs.runs.run(read).await
     }
 
@@ -166,6 +227,7 @@ impl Platform {
     ///
     /// If the store fails.
     pub async fn runs(&self) -> Result<Vec<Run>, RunError> {
+        self.inner.runs.write_ended().await;
         self.inner.runs.runs.run(|runs, now| runs.list(now)).await
     }
 }
@@ -226,18 +288,26 @@ impl Runner {
         let began = Instant::now();
         let services = &self.platform.inner.runs;
         let limits = services.limits.clone();
-        let (script, data, at) = match &begin {
-            Begin::New(new) => (new.script.clone(), new.data.clone(), SystemTime::now()),
-            Begin::Resumed(hold, _) => {
-                let run = hold.run();
-                let at = SystemTime::UNIX_EPOCH + Duration::from_millis(run.began);
-                (run.of.script.clone(), run.of.data.clone(), at)
+        let (of, at) = match &begin {
+            Begin::New(new) => (new, milliseconds(SystemTime::now())),
+            Begin::Resumed(hold, _) => (&hold.run().of, hold.run().began),
+        };
+        // The script sees the time that is written, and so the same when it is resumed.
+        let sees = SystemTime::UNIX_EPOCH + Duration::from_millis(at);
+        let script = (of.script.clone(), of.data.clone(), sees);
+        let host = Arc::new(RunInProgress::new(self, &id, at, begin));
+        let functions = self.catalog.functions().clone();
+        let run = RunScript::run(script, functions, &limits, host.clone(), &services.threads);
+        let run = async {
+            let mut run = pin!(run);
+            match tokio::time::timeout(UNWRITTEN, &mut run).await {
+                Ok(ran) => ran,
+                Err(_) => {
+                    host.advance(|unwritten| unwritten.lasts = true);
+                    run.await
+                }
             }
         };
-        let host = Arc::new(RunInProgress::new(self, &id, begin));
-        let functions = self.catalog.functions().clone();
-        let run =
-            RunScript::run((script, data, at), functions, &limits, host.clone(), &services.threads);
         let ran = tokio::time::timeout(limits.wall, run).await;
         let usage = |calls, operations| RunUsage {
             calls,
@@ -282,6 +352,8 @@ struct RunInProgress {
     catalog: Arc<ToolCatalog>,
     admits: Arc<Admits>,
     id: String,
+    /// When it began, in milliseconds since 1970.
+    at: u64,
     caller: Caller,
     replayed: Journal,
     noted: Mutex<Vec<JournalEntry>>,
@@ -299,12 +371,21 @@ enum Stopped {
 
 /// How far a run is in the store.
 enum Kept {
-    /// It has called nothing yet.
-    NotBegun(Box<NewRun>),
+    /// It has called nothing yet, or began a moment ago.
+    Unwritten(Unwritten),
     /// It is being written.
     Begins(JoinHandle<Result<RunHold, RunError>>),
     Begun(Box<RunHold>),
     Over,
+}
+
+/// A run that the store does not know.
+struct Unwritten {
+    new: Box<NewRun>,
+    /// It has called something.
+    calls: bool,
+    /// It takes longer than [`UNWRITTEN`].
+    lasts: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -312,10 +393,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl RunInProgress {
-    fn new(runner: &Runner, id: &str, begin: Begin) -> Self {
+    fn new(runner: &Runner, id: &str, at: u64, begin: Begin) -> Self {
         let Runner { platform, catalog, caller, admits } = runner;
         let (kept, replayed) = match begin {
-            Begin::New(new) => (Kept::NotBegun(new.into()), Journal::default()),
+            Begin::New(new) => {
+                let unwritten = Unwritten { new: new.into(), calls: false, lasts: false };
+                (Kept::Unwritten(unwritten), Journal::default())
+            }
             Begin::Resumed(hold, journal) => (Kept::Begun(hold.into()), journal),
         };
         Self {
@@ -323,6 +407,7 @@ impl RunInProgress {
             catalog: catalog.clone(),
             admits: admits.clone(),
             id: id.to_string(),
+            at,
             caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
             replayed,
             noted: Mutex::default(),
@@ -332,18 +417,25 @@ impl RunInProgress {
         }
     }
 
-    /// The run is about to call something. It is written while it does.
-    fn begin(&self) {
+    /// Notes how far a run is that the store does not know. Once it calls something and lasts, that is written while it goes
+    /// on.
+    fn advance(&self, change: impl FnOnce(&mut Unwritten)) {
         let mut kept = lock(&self.kept);
         *kept = match std::mem::replace(&mut *kept, Kept::Over) {
-            Kept::NotBegun(new) => Kept::Begins(self.write_begin(*new)),
+            Kept::Unwritten(mut unwritten) => {
+                change(&mut unwritten);
+                match unwritten.calls && unwritten.lasts {
+                    true => Kept::Begins(self.write_begin(*unwritten.new)),
+                    false => Kept::Unwritten(unwritten),
+                }
+            }
             other => other,
         };
     }
 
     fn write_begin(&self, new: NewRun) -> JoinHandle<Result<RunHold, RunError>> {
-        let id = self.id.clone();
-        let begin = move |runs: &Arc<Runs>, now| runs.begin(id, new, now);
+        let (id, at) = (self.id.clone(), self.at);
+        let begin = move |runs: &Arc<Runs>, _| runs.begin(id, new, at);
         tokio::spawn(self.platform.inner.runs.runs.run(begin))
     }
 
@@ -418,10 +510,17 @@ impl RunInProgress {
         };
         let entries = std::mem::take(&mut *lock(&self.noted));
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
-        let waits = matches!(outcome, RunOutcome::Paused { .. }) || matches!(kept, Kept::Begun(_));
+        let is_paused = matches!(outcome, RunOutcome::Paused { .. });
+        let waits = is_paused || matches!(kept, Kept::Begun(_));
         let begins = match kept {
             // What never called anything is nothing that anybody looks for.
-            Kept::NotBegun(_) | Kept::Over => return outcome,
+            Kept::Unwritten(Unwritten { calls: false, .. }) | Kept::Over => return outcome,
+            Kept::Unwritten(Unwritten { new, .. }) if is_paused => self.write_begin(*new),
+            Kept::Unwritten(Unwritten { new, .. }) => {
+                let ended = EndedRun::new(self.id.clone(), *new, self.at, state, entries);
+                self.platform.inner.runs.keep(ended).await;
+                return outcome;
+            }
             Kept::Begins(begins) => begins,
             Kept::Begun(hold) => tokio::spawn(async { Ok(*hold) }),
         };
@@ -429,25 +528,25 @@ impl RunInProgress {
         let write = async move {
             let begun = begins.await;
             let hold = begun.expect("it does not panic, and is not aborted")?;
-            runs.run(move |_, now| hold.end(state, &entries, now)).await
+            runs.run(move |_, now| hold.end(state, &entries, now)).await.map(drop)
         };
         if !waits {
             let write = async {
                 if let Err(error) = write.await {
-                    tracing::warn!("how a run ended is not kept: {}", chain(&error));
+                    warn_not_kept(&error);
                 }
             };
             self.platform.inner.runs.write(write).await;
             return outcome;
         }
         match write.await {
-            Ok(_) => outcome,
-            Err(error) if matches!(outcome, RunOutcome::Paused { .. }) => {
+            Ok(()) => outcome,
+            Err(error) if is_paused => {
                 let message = format!("it cannot be resumed: {}", chain(&error));
                 RunOutcome::Failed { code: "state".into(), message }
             }
             Err(error) => {
-                tracing::warn!("how a run ended is not kept: {}", chain(&error));
+                warn_not_kept(&error);
                 outcome
             }
         }
@@ -554,7 +653,7 @@ impl RunHost for RunInProgress {
             }
             Ok(Some(JournalAnswer::TooLong(_)) | None) => {}
         }
-        self.begin();
+        self.advance(|unwritten| unwritten.calls = true);
         let began = Instant::now();
         let answer = self.call(key, what).await?;
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -600,13 +699,19 @@ impl Drop for RunInProgress {
         let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         match std::mem::replace(kept, Kept::Over) {
+            Kept::Unwritten(Unwritten { new, calls: true, .. }) => {
+                let journal = std::mem::take(&mut *lock(&self.noted));
+                let (id, services) = (self.id.clone(), self.platform.inner.runs.clone());
+                let ended = EndedRun::new(id, *new, self.at, RunState::Unknown, journal);
+                drop(runtime.spawn(async move { services.keep(ended).await }));
+            }
             Kept::Begins(begins) => drop(runtime.spawn(async {
                 let begun = begins.await;
                 // Dropping it writes.
                 drop(tokio::task::spawn_blocking(|| drop(begun)).await);
             })),
             Kept::Begun(hold) => drop(runtime.spawn_blocking(|| drop(hold))),
-            Kept::NotBegun(_) | Kept::Over => {}
+            Kept::Unwritten(_) | Kept::Over => {}
         }
     }
 }
