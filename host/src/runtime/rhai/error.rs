@@ -151,7 +151,7 @@ impl ScriptSource {
 }
 
 /// The error in which a chain of calls began.
-fn root(error: &EvalAltResult) -> &EvalAltResult {
+pub(super) fn root(error: &EvalAltResult) -> &EvalAltResult {
     match error {
         EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
         | EvalAltResult::ErrorInModule(_, inner, _) => root(inner),

@@ -35,7 +35,7 @@ pub use promotion::PromotedScript;
 pub(crate) use promotion::promote;
 
 use super::engine::{self, AbandonGuard};
-use super::error::{ScriptSource, thrown};
+use super::error::{ScriptSource, root, thrown};
 use super::threads::Threads;
 use super::{comparison, content, json, running, time};
 use crate::call::Failure;
@@ -289,7 +289,9 @@ impl RunScript {
             let message = self.text.at(error.position(), &limit);
             return RunEnd::Failed { code: "limit", message };
         }
-        if let Some(message) = thrown(error) {
+        if let Some(problem) = thrown(error) {
+            // Where it was thrown: whoever has sent the script is to find that.
+            let message = self.text.at(root(error).position(), &problem);
             return RunEnd::Failed { code: "failed", message };
         }
         match self.text.failure(error, &self.script_limits) {
