@@ -82,7 +82,7 @@ impl Inner {
         let (token, level) = (meta.progress_token, modern.log_level);
         let call = match &input.state {
             Some(state) => {
-                let mut call = self.parked.take(state, bound)?;
+                let mut call = self.parked.take(state, bound).await?;
                 call.client.go_on_with(outlet, token, level);
                 call.take_answers(input.answers);
                 call
@@ -101,7 +101,7 @@ impl Inner {
             Progressed::Done(done) => done,
             Progressed::Waits(call) => {
                 call.client.rest();
-                self.parked.park(call, bound)
+                self.parked.park(call, bound).await
             }
         }
     }

@@ -8,7 +8,10 @@ use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seals texts with a key that nobody else has and that ends with the process.
+/// The length of a key, in bytes.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// Seals texts with a key.
 pub(crate) struct Seal {
     key: Key,
     random: SystemRandom,
@@ -20,7 +23,7 @@ pub(crate) type SealId = [u8; 16];
 /// Why a sealed text is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SealError {
-    /// It was changed, is for somebody or something else, or was sealed by another process.
+    /// It was changed, is for somebody or something else, or was sealed with another key.
     Forged,
     /// It is too old.
     Expired,
@@ -30,11 +33,16 @@ pub(crate) enum SealError {
 const HEAD_BYTES: usize = 24;
 
 impl Seal {
-    /// A seal of its own. `None` where the system has no random numbers.
+    /// A seal with a key that nobody else has and that ends with the process. `None` where the system has no random numbers.
     pub(crate) fn new() -> Option<Self> {
         let random = SystemRandom::new();
         let key = Key::generate(HMAC_SHA256, &random).ok()?;
         Some(Self { key, random })
+    }
+
+    /// The seal of all who have this key.
+    pub(crate) fn with_key(key: &[u8; KEY_BYTES]) -> Self {
+        Self { key: Key::new(HMAC_SHA256, key), random: SystemRandom::new() }
     }
 
     /// An id that nobody can guess.

@@ -11,7 +11,7 @@ use crate::changes::{Changes, Subscriptions};
 use crate::client::QuestionLimits;
 use crate::lock;
 use crate::offer::{Offer, Peer, Profile};
-use crate::parked::{ParkingLimits, ParkingLot};
+use crate::parked::{ParkedHandles, ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
 use crate::rates::CallRates;
 use crate::seal::{Seal, sha256_hex};
@@ -111,10 +111,7 @@ impl Server {
     ///
     /// If the system has no random numbers.
     pub fn new(platform: Platform, settings: Settings) -> Result<Self, ServerError> {
-        let no_random = ServerError::NoRandomNumbers;
-        let (Some(seal), Some(of_parked)) = (Seal::new(), Seal::new()) else {
-            return Err(no_random);
-        };
+        let seal = Seal::new().ok_or(ServerError::NoRandomNumbers)?;
         let offer = Arc::new(Offer::new(platform.clone()));
         let (changes, subscriptions) = (Arc::new(Changes::new()), Arc::default());
         changes.follow(&platform, &offer, &subscriptions);
@@ -130,7 +127,7 @@ impl Server {
             profiles: profiles.collect(),
             narrowed: Mutex::default(),
             rates: Arc::default(),
-            parked: ParkingLot::new(of_parked, parking),
+            parked: ParkingLot::new(ParkedHandles::new(platform.store().clone()), parking),
             questions: QuestionLimits::new(settings.max_waiting_calls, settings.max_waiting_time),
             seal,
             platform,

@@ -56,7 +56,9 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "tenon-types",
                 "tenon-uri-template",
             ],
-            "tenon-serve" => &["tenon-host", "tenon-inputs", "tenon-repoll", "tenon-uri-template"],
+            "tenon-serve" => {
+                &["tenon-host", "tenon-inputs", "tenon-repoll", "tenon-store", "tenon-uri-template"]
+            }
             "tenon-runs" => &["tenon-store"],
             "tenon-store-postgres" => &["tenon-store"],
             "tenon-types" => &["tenon-contexts"],

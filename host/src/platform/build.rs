@@ -394,7 +394,7 @@ impl Builder {
         let backend = StateBackend::new(store.clone());
         services.state = Arc::new(backend.in_project(sources.workspace.clone()));
         let history = match is_recorded {
-            true => open_history(state, store, &sources.configs),
+            true => open_history(state, store.clone(), &sources.configs),
             false => None,
         };
         let plugin_state = services.state.clone();
@@ -460,6 +460,7 @@ impl Builder {
             current: ArcSwap::from_pointee(plugins.current()),
             plugins: AsyncMutex::new(plugins),
             state: plugin_state,
+            store,
             allocation,
             decision_files,
             invoke_context: Arc::new(InvokeContext {

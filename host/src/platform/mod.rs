@@ -44,7 +44,7 @@ use crate::call::{Call, CallError, Caller, HookOutcome, HookReport};
 use crate::capability::granted::PlatformApi;
 use crate::capability::server::ServerReport;
 use crate::capability::services::{
-    ApprovalScope, CallApprovalError, PendingCall, StateBackend, StoreError,
+    ApprovalScope, CallApprovalError, LazyStore, PendingCall, StateBackend, StoreError,
 };
 use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
@@ -74,6 +74,8 @@ struct Inner {
     closing: AtomicBool,
     /// What plugins keep.
     state: Arc<StateBackend>,
+    /// What outlives the process.
+    store: Arc<LazyStore>,
     /// What runs of scripts use.
     runs: Arc<RunServices>,
     /// The state that calls in flight use during shutdown.
@@ -213,6 +215,11 @@ impl Platform {
     /// plugins.
     pub fn unread(&self) -> Vec<Diagnostic> {
         self.inner.current.load().diagnostics.clone()
+    }
+
+    /// Returns the store of what outlives the process: that of [`Builder::store`] or [`Builder::state`], else one in memory.
+    pub fn store(&self) -> &Arc<LazyStore> {
+        &self.inner.store
     }
 
     /// Returns the calls that wait for approval, and those that were decided and not made yet, oldest first.

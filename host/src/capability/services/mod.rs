@@ -47,7 +47,7 @@ pub use tenon_config::secret::{Secret, SecretStore};
 pub use tenon_store::FILE_NAME as STATE_FILE;
 pub use tenon_store::{
     Bucket, BucketUsage, Durability, ENTRY_OVERHEAD_BYTES, Item, ItemOutcome, ItemPage, ItemQuota,
-    ItemStore, KeyPage, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
+    ItemStore, KeyPage, LazyStore, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
     MAX_BATCH_ENTRIES, MAX_PAGE_KEYS, NewEntry, Quota, Scope, SqliteStore, StateStore, Store,
     StoreError, SwapOutcome,
 };

@@ -3,6 +3,10 @@
 //!
 //! What the client gets for a waiting call is sealed: it is good for the same client, the same request and once.
 
+mod handles;
+
+pub(crate) use handles::ParkedHandles;
+
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +19,7 @@ use crate::client::{Question, RequestClient};
 use crate::lock;
 use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
 use crate::seal::{Seal, SealError, SealId};
+use handles::Whereabouts;
 
 /// How long concurrent questions of one call wait for each other, so that the client gets them together. Nothing for
 /// who answers them, and longer than a busy machine keeps a thread that asks several from running.
@@ -130,14 +135,18 @@ struct Parked {
 
 /// The calls that wait.
 pub(crate) struct ParkingLot {
-    seal: Seal,
+    handles: Arc<ParkedHandles>,
     limits: ParkingLimits,
     calls: Mutex<HashMap<SealId, Parked>>,
 }
 
 impl ParkingLot {
-    pub(crate) fn new(seal: Seal, limits: ParkingLimits) -> Arc<Self> {
-        Arc::new(Self { seal, limits, calls: Mutex::default() })
+    pub(crate) fn new(handles: Arc<ParkedHandles>, limits: ParkingLimits) -> Arc<Self> {
+        Arc::new(Self { handles, limits, calls: Mutex::default() })
+    }
+
+    async fn seal(&self) -> Result<Arc<Seal>, RpcError> {
+        self.handles.seal().await.ok_or_else(no_random_numbers)
     }
 
     fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<SealId, Parked>> {
@@ -145,15 +154,31 @@ impl ParkingLot {
     }
 
     /// Lets a call wait. Gives the result for its client, a JSON object.
-    pub(crate) fn park(
+    pub(crate) async fn park(
         self: &Arc<Self>,
         call: RunningCall,
         bound: &[&[u8]],
     ) -> Result<String, RpcError> {
         let questions = call.questions().to_string();
-        let bytes = questions.len();
-        let no_random = || RpcError::new(INTERNAL, "the system has no random numbers");
-        let id = self.seal.id().ok_or_else(no_random)?;
+        let seal = self.seal().await?;
+        let id = seal.id().ok_or_else(no_random_numbers)?;
+        let until = SystemTime::now() + self.limits.time;
+        self.insert(id, call, questions.len())?;
+        self.handles.note(id, until).await;
+        let state = seal.seal(id, until, bound);
+        Ok(format!(
+            r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":{}}}"#,
+            json!(state)
+        ))
+    }
+
+    /// Keeps a call, as long as it may wait.
+    fn insert(
+        self: &Arc<Self>,
+        id: SealId,
+        call: RunningCall,
+        bytes: usize,
+    ) -> Result<(), RpcError> {
         let mut calls = self.calls();
         let all = calls.values().map(|parked| parked.bytes).sum::<usize>() + bytes;
         if calls.len() >= self.limits.calls || all > self.limits.bytes {
@@ -171,12 +196,7 @@ impl ParkingLot {
             }
         });
         calls.insert(id, Parked { call, bytes, timer: timer.abort_handle() });
-        drop(calls);
-        let state = self.seal.seal(id, SystemTime::now() + time, bound);
-        Ok(format!(
-            r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":{}}}"#,
-            json!(state)
-        ))
+        Ok(())
     }
 
     /// Takes a call back that waits, by the state that its client was given.
@@ -184,8 +204,8 @@ impl ParkingLot {
     /// # Errors
     ///
     /// Says what is known of what was done.
-    pub(crate) fn take(&self, state: &str, bound: &[&[u8]]) -> Result<RunningCall, RpcError> {
-        let opened = self.seal.open(state, bound, SystemTime::now());
+    pub(crate) async fn take(&self, state: &str, bound: &[&[u8]]) -> Result<RunningCall, RpcError> {
+        let opened = self.seal().await?.open(state, bound, SystemTime::now());
         let id = opened.map_err(|error| match error {
             SealError::Forged => RpcError::invalid_params(
                 "`requestState` is not one of this server's for this request: it was changed, belongs to another \
@@ -194,8 +214,22 @@ impl ParkingLot {
             ),
             SealError::Expired => lost(),
         })?;
-        let parked = self.calls().remove(&id).ok_or_else(lost)?;
+        let parked = self.calls().remove(&id);
+        let Some(parked) = parked else {
+            return Err(match self.handles.find(id).await {
+                Whereabouts::Unknown => lost(),
+                Whereabouts::Elsewhere => RpcError::invalid_params(
+                    "the call that `requestState` is of waits at another server of the same store, and has to be \
+                     answered there. Nothing was done now",
+                ),
+                Whereabouts::Ended => RpcError::invalid_params(
+                    "the server has ended at which the call waited that `requestState` is of, and the call with it. \
+                     Nothing was done now; what the call had done before it asked stays done",
+                ),
+            });
+        };
         parked.timer.abort();
+        self.handles.forget(id);
         Ok(parked.call)
     }
 
@@ -212,6 +246,10 @@ impl ParkingLot {
     }
 }
 
+fn no_random_numbers() -> RpcError {
+    RpcError::new(INTERNAL, "the system has no random numbers")
+}
+
 fn lost() -> RpcError {
     RpcError::invalid_params(
         "the call that `requestState` is of waits no longer: it was answered already, or has waited too long. Nothing \
@@ -226,12 +264,24 @@ mod tests {
     use crate::protocol::capabilities::ClientCapabilities;
     use tenon_host::services::{ClientFeatures, Requester};
     use tenon_host::types::{FormAnswer, FormRequest};
+    use tenon_store::{LazyStore, SqliteStore, Store};
 
     const LIMITS: ParkingLimits =
         ParkingLimits { calls: 2, bytes: 10_000, time: Duration::from_secs(60) };
 
     fn new_lot(limits: ParkingLimits) -> Arc<ParkingLot> {
-        ParkingLot::new(Seal::new().unwrap(), limits)
+        ParkingLot::new(ParkedHandles::new(Arc::default()), limits)
+    }
+
+    /// The state that a client is given for a call.
+    async fn park(lot: &Arc<ParkingLot>, bound: &[&[u8]]) -> String {
+        let result = lot.park(waits(call(&["a"])).await, bound).await.unwrap();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        result["requestState"].as_str().unwrap().to_string()
+    }
+
+    async fn refusal(lot: &ParkingLot, state: &str, bound: &[&[u8]]) -> String {
+        lot.take(state, bound).await.err().expect("it is refused").message.to_string()
     }
 
     /// A call that asks its user these questions at once, and answers with what they come to.
@@ -278,17 +328,16 @@ mod tests {
     async fn a_call_waits_for_all_that_it_asked_and_goes_on_once() {
         let lot = new_lot(LIMITS);
         let bound: &[&[u8]] = &[b"ada"];
-        let result = lot.park(waits(call(&["a", "b"])).await, bound).unwrap();
+        let result = lot.park(waits(call(&["a", "b"])).await, bound).await.unwrap();
         let result: Value = serde_json::from_str(&result).unwrap();
         assert_eq!(result["resultType"], "input_required");
         let questions = result["inputRequests"].as_object().unwrap();
         assert_eq!(questions.keys().collect::<Vec<_>>(), ["question-1", "question-2"]);
         assert_eq!(questions["question-2"]["params"]["message"], "b");
         let state = result["requestState"].as_str().unwrap();
-        assert!(lot.take(state, &[b"bob"]).is_err());
-        let mut resumed = lot.take(state, bound).unwrap();
-        let error = lot.take(state, bound).err().unwrap();
-        assert!(error.message.contains("answered already"), "{}", error.message);
+        assert!(refusal(&lot, state, &[b"bob"]).await.contains("not one of this server's"));
+        let mut resumed = lot.take(state, bound).await.unwrap();
+        assert!(refusal(&lot, state, bound).await.contains("answered already"));
         // One answer is not enough: it waits for the other.
         resumed.take_answers(accept(&["question-1", "unknown"]));
         let mut resumed = waits(resumed).await;
@@ -302,25 +351,59 @@ mod tests {
     async fn what_waits_is_bounded() {
         let lot = new_lot(LIMITS);
         for _ in 0..2 {
-            lot.park(waits(call(&["a"])).await, &[]).unwrap();
+            park(&lot, &[]).await;
         }
-        let error = lot.park(waits(call(&["a"])).await, &[]).unwrap_err();
+        let error = lot.park(waits(call(&["a"])).await, &[]).await.unwrap_err();
         assert_eq!(error.code, UNAVAILABLE);
         lot.clear();
         assert_eq!(lot.count(), 0);
         let small = new_lot(ParkingLimits { bytes: 10, ..LIMITS });
-        assert!(small.park(waits(call(&["a"])).await, &[]).is_err());
+        assert!(small.park(waits(call(&["a"])).await, &[]).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_does_not_wait_for_ever() {
         let lot = new_lot(LIMITS);
-        let result = lot.park(waits(call(&["a"])).await, &[]).unwrap();
-        let result: Value = serde_json::from_str(&result).unwrap();
+        let state = park(&lot, &[]).await;
         tokio::time::sleep(LIMITS.time + Duration::from_secs(1)).await;
         assert_eq!(lot.count(), 0);
-        let error = lot.take(result["requestState"].as_str().unwrap(), &[]).err().unwrap();
-        assert!(error.message.contains("stays done"), "{}", error.message);
+        assert!(refusal(&lot, &state, &[]).await.contains("stays done"));
+    }
+
+    #[tokio::test]
+    async fn who_comes_to_another_server_of_the_store_learns_where_the_call_waits() {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().unwrap());
+        let lot_of_store = || {
+            let store = Arc::new(LazyStore::from(store.clone()));
+            ParkingLot::new(ParkedHandles::new(store), LIMITS)
+        };
+        let (one, other) = (lot_of_store(), lot_of_store());
+        let bound: &[&[u8]] = &[b"ada"];
+        let (state, second) = (park(&one, bound).await, park(&one, bound).await);
+        assert!(refusal(&other, &state, bound).await.contains("waits at another server"));
+        // Others learn nothing.
+        assert!(refusal(&other, &state, &[b"bob"]).await.contains("not one of this server's"));
+        assert!(one.take(&state, bound).await.is_ok());
+        assert!(refusal(&one, &state, bound).await.contains("answered already"));
+        // What is being forgotten needs the lock that says that the server lives.
+        while Arc::strong_count(&one.handles) > 1 {
+            tokio::task::yield_now().await;
+        }
+        drop(one);
+        assert!(refusal(&other, &second, bound).await.contains("the server has ended"));
+        // A store of its own has another key.
+        let stranger = new_lot(LIMITS);
+        assert!(refusal(&stranger, &second, bound).await.contains("not one of this server's"));
+    }
+
+    #[tokio::test]
+    async fn calls_wait_without_a_store_that_fails() {
+        let folder = std::path::PathBuf::from("/dev/null/none/state.sqlite");
+        let store = Arc::new(LazyStore::new(Some(folder)));
+        let lot = ParkingLot::new(ParkedHandles::new(store), LIMITS);
+        let state = park(&lot, &[]).await;
+        assert!(lot.take(&state, &[]).await.is_ok());
+        assert!(refusal(&lot, &state, &[]).await.contains("answered already"));
     }
 
     #[tokio::test]
