@@ -205,6 +205,20 @@ impl Running {
     }
 }
 
+/// The call that this thread was running before: a branch of a run goes on within another part of it, and a tool that a run
+/// calls may be a script itself. It goes on where this is dropped.
+struct OuterCall(Option<Running>);
+
+impl Drop for OuterCall {
+    fn drop(&mut self) {
+        RUNNING.set(self.0.take());
+    }
+}
+
+fn begin(running: Running) -> OuterCall {
+    OuterCall(RUNNING.replace(Some(running)))
+}
+
 /// Runs a part of a script within its time. What its functions have captured is emptied when it ends, so that what it gives
 /// shares nothing with them.
 pub(super) fn within<R>(
@@ -214,12 +228,10 @@ pub(super) fn within<R>(
     script: impl FnOnce() -> R,
 ) -> (R, CallUsage) {
     let began = Instant::now();
-    // A branch of a run goes on within another part of it.
-    let before =
-        RUNNING.replace(Some(Running { given_up, outside, ..Running::new(limits, began) }));
+    let _outer = begin(Running { given_up, outside, ..Running::new(limits, began) });
     let result = script();
     let (mut waited, mut host_calls) = (Duration::ZERO, 0);
-    if let Some(mut running) = RUNNING.replace(before) {
+    if let Some(mut running) = RUNNING.take() {
         running.forget_captured();
         (waited, host_calls) = (running.waited, running.host_calls);
     }
@@ -234,7 +246,7 @@ pub(super) fn within_slice<R>(
     script: impl FnOnce() -> R,
 ) -> Option<(R, CallUsage)> {
     let began = Instant::now();
-    RUNNING.set(Some(Running { slice: Some(slice), ..Running::new(limits, began) }));
+    let _outer = begin(Running { slice: Some(slice), ..Running::new(limits, began) });
     let result = script();
     let mut running = RUNNING.take();
     if let Some(running) = &mut running {

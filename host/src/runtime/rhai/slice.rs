@@ -78,7 +78,7 @@ impl SliceHistory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::running::within_slice;
+    use super::super::running::{self, within_slice};
     use super::super::tests::{compile_with, context, setting_within};
     use super::super::{RhaiPlugin, ScriptConfig};
     use super::*;
@@ -88,9 +88,11 @@ mod tests {
     use crate::capability::services::{ClientFeatures, Clock, Services};
     use crate::runtime::Plugin;
     use serde_json::{Value, json};
+    use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
     use std::thread::{self, ThreadId};
     use std::time::SystemTime;
+    use tenon_config::limits::Limits;
     use tenon_types::{LogLevel, ToolResult};
 
     /// A clock that notes which threads look at it.
@@ -200,6 +202,22 @@ mod tests {
         let of = |text: &str| said.iter().filter(|line| *line == text).count();
         assert_eq!([of("before"), of("refused"), of("after")], [1, 1, 1], "{said:?}");
         assert_eq!(current.usage().host_calls, Some(1));
+    }
+
+    #[test]
+    fn a_call_around_a_slice_goes_on_with_its_bounds() {
+        on_a_thread_with(64 << 20, || {
+            let limits = Limits::default();
+            let given_up = Arc::<AtomicBool>::default();
+            running::within(&limits, given_up.clone(), None, || {
+                let slice = Slice::begin(Instant::now()).expect("there is stack");
+                assert!(within_slice(&limits, slice, || ()).is_some());
+                assert_eq!(running::ended(64), None);
+                given_up.store(true, Ordering::SeqCst);
+                assert_eq!(running::ended(64), Some(running::TerminationReason::GivenUp));
+            });
+            assert_eq!(running::ended(64), None);
+        });
     }
 
     /// Runs something on a thread with so much stack.
