@@ -228,11 +228,13 @@ impl HostServices {
 
 /// Does something in a task of its own, and gives it up when this is dropped: what a component asks
 /// for must not run inside of its own event loop, in which that of no other component may run.
+/// The span is that of the call that it is asked for: who polls the component may serve another one.
 pub(super) async fn apart<T: Send + 'static>(
+    span: Span,
     what: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
     let mut task = JoinSet::new();
-    task.spawn(what.instrument(Span::current()));
+    task.spawn(what.instrument(span));
     match task.join_next().await {
         Some(Ok(done)) => done,
         Some(Err(error)) => Err(Error::failed(format!("the host failed: {error}"))),

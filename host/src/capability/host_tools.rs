@@ -73,13 +73,14 @@ fn begin_call(
     (name, arguments): (String, String),
 ) -> impl Future<Output = Result<types::ToolResult, types::Error>> + use<> {
     let (granted, caller) = view.calls.access_and_caller();
+    let span = view.calls.span();
     let call = async move {
         let arguments = serde_json::from_str(&arguments).map_err(|error| {
             Error::invalid_input(format!("the arguments are not JSON: {error}"))
         })?;
         call(&granted, caller, name, arguments).await
     };
-    apart(call).map(Convert::convert)
+    apart(span, call).map(Convert::convert)
 }
 
 impl host_tools::Host for View<'_, HostToolsCapability> {}

@@ -92,8 +92,8 @@ fn begin_completion(
 ) -> impl Future<Output = Result<model::Completion, types::Error>> + use<> {
     let (granted, caller) = calls.access_and_caller();
     // A server may ask the default model and no other.
-    let (is_bridge, asks) = (calls.is_bridge(), calls.request());
-    let completed = apart(async move {
+    let (is_bridge, asks, span) = (calls.is_bridge(), calls.request(), calls.span());
+    let completed = apart(span, async move {
         let request: CompletionRequest = request.convert();
         match is_bridge && request.model == DEFAULT_MODEL {
             true => complete_by_default(&granted, asks, request).await,

@@ -117,11 +117,12 @@ impl<T: 'static> mcp_server::HostWithStore<T> for InView<McpServerCapability> {
     async fn list_roots(
         accessor: &Accessor<T, Self>,
     ) -> wasmtime::Result<Result<Vec<mcp_server::Root>, types::Error>> {
-        let asked = accessor.with(|mut access| {
+        let (span, asked) = accessor.with(|mut access| {
             let view = access.get();
-            roots(view.calls.granted().clone(), view.calls.request())
+            let asked = roots(view.calls.granted().clone(), view.calls.request());
+            (view.calls.span(), asked)
         });
-        let roots = apart(asked).await.map(|roots| {
+        let roots = apart(span, asked).await.map(|roots| {
             let root = |Root { uri, name, extra }| {
                 let extra = (!extra.is_empty()).then(|| Value::Object(extra).to_string());
                 mcp_server::Root { uri, name, extra }

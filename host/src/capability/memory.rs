@@ -57,7 +57,8 @@ fn begin_search(
     (query, limit): (String, u32),
 ) -> impl Future<Output = Result<Vec<memory::MemoryEntry>, types::Error>> + use<> {
     let (granted, query) = (view.calls.granted().clone(), Unmasked::new(query));
-    apart(async move { search_memory(&granted, query, limit).await }).map(Convert::convert)
+    let span = view.calls.span();
+    apart(span, async move { search_memory(&granted, query, limit).await }).map(Convert::convert)
 }
 
 impl memory::Host for View<'_, MemoryCapability> {}

@@ -92,7 +92,8 @@ fn begin_send(
 ) -> impl Future<Output = Result<(), types::Error>> + use<> {
     let message = Unmasked::new(message.convert());
     let (granted, caller) = view.calls.access_and_caller();
-    apart(async move { send_message(&granted, caller, message).await }).map(Convert::convert)
+    let span = view.calls.span();
+    apart(span, async move { send_message(&granted, caller, message).await }).map(Convert::convert)
 }
 
 impl messaging::Host for View<'_, MessagingCapability> {}

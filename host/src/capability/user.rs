@@ -112,7 +112,7 @@ fn begin_ask(
     view: View<'_, UserCapability>,
     (form,): (user::FormRequest,),
 ) -> impl Future<Output = Result<user::FormAnswer, types::Error>> + use<> {
-    let asked = view.request("ask");
+    let (span, asked) = (view.calls.span(), view.request("ask"));
     let answer = async move {
         let (granted, request) = asked?;
         let user::FormRequest { message, schema, extra } = form;
@@ -122,21 +122,21 @@ fn begin_ask(
         let form = FormRequest { extra: object(extra)?, ..FormRequest::new(message, schema) };
         ask(&granted, request, Unmasked::new(form)).await
     };
-    apart(answer).map(Convert::convert)
+    apart(span, answer).map(Convert::convert)
 }
 
 fn begin_ask_url(
     view: View<'_, UserCapability>,
     (page,): (user::UrlRequest,),
 ) -> impl Future<Output = Result<user::UrlAnswer, types::Error>> + use<> {
-    let asked = view.request("ask-url");
+    let (span, asked) = (view.calls.span(), view.request("ask-url"));
     let answer = async move {
         let (granted, request) = asked?;
         let user::UrlRequest { message, url, id, extra } = page;
         let page = UrlRequest { id, extra: object(extra)?, ..UrlRequest::new(message, url) };
         ask_url(&granted, request, Unmasked::new(page)).await
     };
-    apart(answer).map(Convert::convert)
+    apart(span, answer).map(Convert::convert)
 }
 
 impl<T: 'static> user::HostWithStore<T> for InView<UserCapability> {
