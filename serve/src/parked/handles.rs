@@ -5,34 +5,36 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_store::{ItemOutcome, ItemQuota, LazyStore, ProcessLock, Store, StoreError};
-use tokio::sync::OnceCell;
 
-use crate::seal::{KEY_BYTES, Seal, SealId};
+use crate::seal::{KEY_BYTES, Seal, SealError, SealId};
 
-/// The kind of items that calls are which wait, by the ids in what their clients were given.
+/// The kind of the items that name a waiting call, by the id in the state of its client.
 const CALLS: &str = "parked-calls";
 
 /// How many of them there may be, and how many bytes they may take.
 const CALLS_QUOTA: ItemQuota = ItemQuota { items: 100_000, bytes: 32 << 20 };
 
-/// The kind of items that keys are which all servers of a store use.
+/// The kind of the items that are keys of all servers of a store.
 const KEYS: &str = "serve-keys";
 
-/// The key by which what clients are given is sealed.
+/// The key that seals the states of clients.
 const SEAL_KEY: &str = "parked-calls";
 
 const KEYS_QUOTA: ItemQuota = ItemQuota { items: 16, bytes: 4 << 10 };
 
+/// How long a call waits for the store. Without it, this server knows of its own calls only.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Where a call waits that does not wait in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum CallLocation {
     /// In another process, which lives.
-    Elsewhere,
-    /// In a process that has ended.
-    Ended,
+    OtherServer,
+    /// In a process that has ended, as far as the store knows.
+    EndedServer,
     /// Nowhere, as far as is known.
     Unknown,
 }
@@ -48,26 +50,53 @@ struct Handle {
 pub(crate) struct ParkedHandles {
     store: Arc<LazyStore>,
     lock: ProcessLock,
-    seal: OnceCell<Option<Arc<Seal>>>,
+    /// The seal of all servers of the store.
+    shared: OnceLock<Arc<Seal>>,
+    /// That of this process, for what was sealed while the store failed.
+    own: OnceLock<Option<Arc<Seal>>>,
 }
 
 impl ParkedHandles {
     /// Those of a store.
     pub(crate) fn new(store: Arc<LazyStore>) -> Arc<Self> {
         let lock = ProcessLock::new("parked-calls/");
-        Arc::new(Self { store, lock, seal: OnceCell::new() })
+        let (shared, own) = Default::default();
+        Arc::new(Self { store, lock, shared, own })
     }
 
-    /// The seal that all servers of the store have. Nothing where the system has no random numbers.
+    /// The seal for states: that of all servers of the store, where it can be had. Nothing where the system has no random
+    /// numbers.
     pub(super) async fn seal(self: &Arc<Self>) -> Option<Arc<Seal>> {
-        let make = async || {
-            let shared = self.with_store(|_, store| shared_key(store)).await.flatten();
-            match shared {
-                Some(key) => Some(Arc::new(Seal::with_key(&key))),
-                None => Seal::new().map(Arc::new),
+        match self.shared().await {
+            Some(shared) => Some(shared),
+            None => self.own.get_or_init(|| Seal::new().map(Arc::new)).clone(),
+        }
+    }
+
+    /// What a state stands for.
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        state: &str,
+        bound: &[&[u8]],
+    ) -> Result<SealId, SealError> {
+        let now = SystemTime::now();
+        let own = self.own.get().cloned().flatten();
+        // What this process has sealed itself needs no store.
+        match own.map(|own| own.open(state, bound, now)) {
+            None | Some(Err(SealError::Forged)) => {
+                let shared = self.shared().await.ok_or(SealError::Forged)?;
+                shared.open(state, bound, now)
             }
-        };
-        self.seal.get_or_init(make).await.clone()
+            Some(opened) => opened,
+        }
+    }
+
+    async fn shared(self: &Arc<Self>) -> Option<Arc<Seal>> {
+        if let Some(shared) = self.shared.get() {
+            return Some(shared.clone());
+        }
+        let key = self.with_store(|_, store| shared_key(store)).await.flatten()?;
+        Some(self.shared.get_or_init(|| Arc::new(Seal::with_key(&key))).clone())
     }
 
     /// Notes a call that waits in this process.
@@ -99,41 +128,43 @@ impl ParkedHandles {
     }
 
     /// Where a call waits that does not wait in this process.
-    pub(super) async fn find(self: &Arc<Self>, id: SealId) -> Whereabouts {
+    pub(super) async fn find(self: &Arc<Self>, id: SealId) -> CallLocation {
         let find = move |handles: &Self, store: &dyn Store| {
             let item = store.item(CALLS, &hex::encode(id))?;
             let item = item.filter(|item| !item.is_expired(milliseconds(SystemTime::now())));
             let handle = item.and_then(|item| serde_json::from_slice::<Handle>(&item.value).ok());
-            let Some(Handle { lock }) = handle else { return Ok(Whereabouts::Unknown) };
+            let Some(Handle { lock }) = handle else { return Ok(CallLocation::Unknown) };
             // It waited here, and is being forgotten.
             if handles.lock.name(store)?.is_some_and(|own| own == lock) {
-                return Ok(Whereabouts::Unknown);
+                return Ok(CallLocation::Unknown);
             }
             Ok(match store.is_locked(&lock)? {
-                true => Whereabouts::Elsewhere,
-                false => Whereabouts::Ended,
+                true => CallLocation::OtherServer,
+                false => CallLocation::EndedServer,
             })
         };
-        self.with_store(find).await.unwrap_or(Whereabouts::Unknown)
+        self.with_store(find).await.unwrap_or(CallLocation::Unknown)
     }
 
-    /// Does something with the store, on a thread that may block. Gives nothing where it fails.
+    /// Does something with the store, on a thread that may block. Gives nothing where the store fails or takes too long.
     async fn with_store<R: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&Self, &dyn Store) -> Result<R, StoreError> + Send + 'static,
     ) -> Option<R> {
         let handles = self.clone();
         let act = move || act(&handles, &*handles.store.get()?);
-        let acted = tokio::task::spawn_blocking(act).await;
-        match acted.expect("it does not panic, and is not aborted") {
-            Ok(done) => Some(done),
-            Err(error) => {
-                tracing::warn!(
-                    "other servers know nothing of calls that wait in this one: {error}"
-                );
-                None
-            }
-        }
+        let acting = tokio::task::spawn_blocking(act);
+        let problem = match tokio::time::timeout(STORE_TIMEOUT, acting).await {
+            Ok(acted) => match acted.expect("it does not panic, and is not aborted") {
+                Ok(done) => return Some(done),
+                Err(error) => error.to_string(),
+            },
+            Err(_) => format!("it has not answered for {STORE_TIMEOUT:?}"),
+        };
+        tracing::warn!(
+            "servers of this store do not know of each other's waiting calls: {problem}"
+        );
+        None
     }
 }
 

@@ -19,7 +19,7 @@ use crate::client::{Question, RequestClient};
 use crate::lock;
 use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
 use crate::seal::{Seal, SealError, SealId};
-use handles::Whereabouts;
+use handles::CallLocation;
 
 /// How long concurrent questions of one call wait for each other, so that the client gets them together. Nothing for
 /// who answers them, and longer than a busy machine keeps a thread that asks several from running.
@@ -164,7 +164,10 @@ impl ParkingLot {
         let id = seal.id().ok_or_else(no_random_numbers)?;
         let until = SystemTime::now() + self.limits.time;
         self.insert(id, call, questions.len())?;
+        // Nobody has the state of a call whose client leaves now.
+        let mut parking = ParkingGuard { lot: self, id: Some(id) };
         self.handles.note(id, until).await;
+        parking.id = None;
         let state = seal.seal(id, until, bound);
         Ok(format!(
             r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":{}}}"#,
@@ -205,11 +208,10 @@ impl ParkingLot {
     ///
     /// Says what is known of what was done.
     pub(crate) async fn take(&self, state: &str, bound: &[&[u8]]) -> Result<RunningCall, RpcError> {
-        let opened = self.seal().await?.open(state, bound, SystemTime::now());
-        let id = opened.map_err(|error| match error {
+        let id = self.handles.open(state, bound).await.map_err(|error| match error {
             SealError::Forged => RpcError::invalid_params(
                 "`requestState` is not one of this server's for this request: it was changed, belongs to another \
-                 request or client, or the server has been restarted since. Nothing was done now; what the call had \
+                 request or client, or this server shares no store with the one that gave it. Nothing was done now; what the call had \
                  done before it asked stays done",
             ),
             SealError::Expired => lost(),
@@ -217,13 +219,13 @@ impl ParkingLot {
         let parked = self.calls().remove(&id);
         let Some(parked) = parked else {
             return Err(match self.handles.find(id).await {
-                Whereabouts::Unknown => lost(),
-                Whereabouts::Elsewhere => RpcError::invalid_params(
+                CallLocation::Unknown => lost(),
+                CallLocation::OtherServer => RpcError::invalid_params(
                     "the call that `requestState` is of waits at another server of the same store, and has to be \
                      answered there. Nothing was done now",
                 ),
-                Whereabouts::Ended => RpcError::invalid_params(
-                    "the server has ended at which the call waited that `requestState` is of, and the call with it. \
+                CallLocation::EndedServer => RpcError::invalid_params(
+                    "the server that held this call has stopped, as far as its store knows, and the call ended with it. \
                      Nothing was done now; what the call had done before it asked stays done",
                 ),
             });
@@ -240,7 +242,22 @@ impl ParkingLot {
 
     /// Ends all that wait.
     pub(crate) fn clear(&self) {
-        for (_, parked) in self.calls().drain() {
+        for (id, parked) in self.calls().drain() {
+            parked.timer.abort();
+            self.handles.forget(id);
+        }
+    }
+}
+
+/// A call that is being parked. Dropping this takes it back, unless its client gets its state.
+struct ParkingGuard<'a> {
+    lot: &'a ParkingLot,
+    id: Option<SealId>,
+}
+
+impl Drop for ParkingGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(parked) = self.id.and_then(|id| self.lot.calls().remove(&id)) {
             parked.timer.abort();
         }
     }
@@ -390,7 +407,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         drop(one);
-        assert!(refusal(&other, &second, bound).await.contains("the server has ended"));
+        assert!(refusal(&other, &second, bound).await.contains("held this call has stopped"));
         // A store of its own has another key.
         let stranger = new_lot(LIMITS);
         assert!(refusal(&stranger, &second, bound).await.contains("not one of this server's"));
