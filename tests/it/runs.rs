@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport};
+use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport, RunState};
 use tenon_host::services::{ApprovalScope, GrantAll, STATE_FILE, SqliteStore};
 use tenon_host::{Caller, Platform};
+use tokio::sync::Notify;
 
 use crate::support::{Project, parsed, stderr, stdout};
 
@@ -133,6 +134,35 @@ async fn a_run_pauses_for_an_approval_and_goes_on_where_it_was() {
         }
     };
     assert_eq!(error, format!("the run {} cannot go on: it has ended", paused.id));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_known_to_be_unknown() {
+    let project = project("");
+    let platform = host(&project, memory()).await;
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let calls = Arc::new(Notify::new());
+    let called = calls.clone();
+    let runner = platform.runner(&catalog, ada()).admitting(move |_| {
+        called.notify_one();
+        Ok(())
+    });
+    let script = "loop { notes.writes(); }";
+    tokio::select! {
+        report = runner.run(script.into(), json!({})) => panic!("{report:?}"),
+        () = async { for _ in 0..3 { calls.notified().await } } => {}
+    }
+    // The thread of the script is the last that has it.
+    let run = loop {
+        let runs = platform.runs().await.expect("the store works");
+        if let Some(run) = runs.into_iter().find(|run| run.state == RunState::Unknown) {
+            break run;
+        }
+    };
+    assert_eq!((run.of.script.as_str(), run.of.principal.as_deref()), (script, Some("ada")));
+    let error = resume(&platform, &run.id).await.expect_err("it cannot go on");
+    assert!(error.to_string().contains("is not known"), "{error}");
     platform.shutdown().await;
 }
 

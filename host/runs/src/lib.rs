@@ -51,4 +51,19 @@ pub enum RunError {
     NoRandomness,
 }
 
+impl RunError {
+    /// Whether what was to be kept is too large, or too much.
+    pub fn is_of_size(&self) -> bool {
+        let Self::Store(error) = self else { return false };
+        matches!(
+            error,
+            StoreError::TooManyItems { .. }
+                | StoreError::ValueTooLarge { .. }
+                | StoreError::KeyTooLong { .. }
+                | StoreError::EntryTooLong { .. }
+                | StoreError::TooManyEntries { .. }
+        )
+    }
+}
+
 type Result<T> = std::result::Result<T, RunError>;

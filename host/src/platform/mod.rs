@@ -5,6 +5,7 @@
 //! they have changed. Here is what is done with the plugins.
 
 mod build;
+mod ended_runs;
 mod reload;
 mod report;
 mod reregister;
@@ -77,7 +78,7 @@ struct Inner {
     /// What outlives the process.
     store: Arc<LazyStore>,
     /// What runs of scripts use.
-    runs: Arc<RunServices>,
+    runs: RunServices,
     /// The state that calls in flight use during shutdown.
     draining: OnceLock<Weak<Registry>>,
     /// The task that registers plugins again after they report a change.

@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,9 +16,11 @@ use tenon_runs::{
     RunError, RunHold, RunState, Runs,
 };
 use tenon_types::{McpOperation, mcp_json};
-use tokio::task::JoinHandle;
+use tokio::runtime::Handle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::Platform;
+use super::ended_runs::{EndedRuns, warn_not_kept};
 use crate::call::{Call, CallError, CallRefusal, Caller};
 use crate::capability::services::InStore;
 use crate::observe::history::milliseconds;
@@ -32,72 +35,26 @@ pub(super) struct RunServices {
     runs: InStore<Runs>,
     threads: Arc<Threads>,
     limits: RunLimits,
-    /// Runs that have ended, until they are written together.
-    ended: Mutex<Vec<EndedRun>>,
-    /// Held while they are.
-    writing_ended: tokio::sync::Mutex<()>,
-    /// What is written after runs were answered.
-    writing: tokio::sync::Mutex<tokio::task::JoinSet<()>>,
+    ended: Arc<EndedRuns>,
+    /// What is written after runs were answered that the store knows.
+    writing: Mutex<JoinSet<()>>,
 }
 
 impl RunServices {
-    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Arc<Self> {
-        let (ended, writing_ended, writing) = Default::default();
-        let threads = Threads::new();
-        Arc::new(Self { runs, threads, limits, ended, writing_ended, writing })
+    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Self {
+        let ended = EndedRuns::new(runs.clone());
+        Self { runs, threads: Threads::new(), limits, ended, writing: Mutex::default() }
     }
 
     /// Waits until everything is written.
     pub(super) async fn flush(&self) {
-        self.write_ended().await;
-        let mut writing = self.writing.lock().await;
-        while writing.join_next().await.is_some() {}
-    }
-
-    /// Has a run written that has ended, together with others that end within a moment.
-    async fn keep(self: &Arc<Self>, run: EndedRun) {
-        let is_first = {
-            let mut ended = lock(&self.ended);
-            ended.push(run);
-            ended.len() == 1
-        };
-        if is_first {
-            let services = self.clone();
-            self.write(async move {
-                tokio::time::sleep(WRITTEN_WITHIN).await;
-                services.write_ended().await;
-            })
-            .await;
-        }
-    }
-
-    /// Writes the runs that have ended by now.
-    async fn write_ended(&self) {
-        let _writing = self.writing_ended.lock().await;
-        let ended = std::mem::take(&mut *lock(&self.ended));
-        if ended.is_empty() {
-            return;
-        }
-        let keep = move |runs: &Arc<Runs>, now| {
-            if runs.keep(&ended, now).is_ok() {
-                return Ok::<_, RunError>(());
-            }
-            // One that cannot be kept is to be missed alone.
-            for run in ended {
-                if let Err(error) = runs.keep(&[run], now) {
-                    warn_not_kept(&error);
-                }
-            }
-            Ok(())
-        };
-        if let Err(error) = self.runs.run(keep).await {
-            warn_not_kept(&error);
-        }
+        self.ended.write().await;
+        while poll_fn(|context| lock(&self.writing).poll_join_next(context)).await.is_some() {}
     }
 
     /// Has something written in the background.
-    async fn write(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut writing = self.writing.lock().await;
+    fn write(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut writing = lock(&self.writing);
         while writing.try_join_next().is_some() {}
         writing.spawn(work);
     }
@@ -106,15 +63,8 @@ impl RunServices {
 /// How long a run may go on before the store learns of it. One that has ended by then is written once, as what it came to.
 const UNWRITTEN: Duration = Duration::from_millis(1);
 
-/// Within which time a run is written that has ended.
-const WRITTEN_WITHIN: Duration = Duration::from_millis(10);
-
 /// The most calls that a report names.
 const MAX_CALLED: usize = 50;
-
-fn warn_not_kept(error: &RunError) {
-    tracing::warn!("how a run ended is not kept: {}", chain(error));
-}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,7 +167,7 @@ impl Platform {
             Some(run) => Ok(Some((run, runs.journal(&id)?))),
             None => Ok(None),
         };
-        self.inner.runs.write_ended().await;
+        self.inner.runs.ended.write().await;
         self.inner.runs.runs.run(read).await
     }
 
@@ -227,7 +177,7 @@ impl Platform {
     ///
     /// If the store fails.
     pub async fn runs(&self) -> Result<Vec<Run>, RunError> {
-        self.inner.runs.write_ended().await;
+        self.inner.runs.ended.write().await;
         self.inner.runs.runs.run(|runs, now| runs.list(now)).await
     }
 }
@@ -277,6 +227,8 @@ impl Runner {
     pub async fn resume(&self, id: &str) -> Result<RunReport, RunError> {
         let Caller { principal, profile, .. } = self.caller.clone();
         let resumed = id.to_string();
+        // It may have ended a moment ago.
+        self.platform.inner.runs.ended.write().await;
         let resume = move |runs: &Arc<Runs>, now| {
             runs.resume(&resumed, principal.as_deref(), profile.as_deref(), now)
         };
@@ -354,6 +306,8 @@ struct RunInProgress {
     id: String,
     /// When it began, in milliseconds since 1970.
     at: u64,
+    /// Where it is written.
+    runtime: Handle,
     caller: Caller,
     replayed: Journal,
     noted: Mutex<Vec<JournalEntry>>,
@@ -408,6 +362,7 @@ impl RunInProgress {
             admits: admits.clone(),
             id: id.to_string(),
             at,
+            runtime: Handle::current(),
             caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
             replayed,
             noted: Mutex::default(),
@@ -518,7 +473,7 @@ impl RunInProgress {
             Kept::Unwritten(Unwritten { new, .. }) if is_paused => self.write_begin(*new),
             Kept::Unwritten(Unwritten { new, .. }) => {
                 let ended = EndedRun::new(self.id.clone(), *new, self.at, state, entries);
-                self.platform.inner.runs.keep(ended).await;
+                self.platform.inner.runs.ended.add(ended, &self.runtime);
                 return outcome;
             }
             Kept::Begins(begins) => begins,
@@ -536,7 +491,7 @@ impl RunInProgress {
                     warn_not_kept(&error);
                 }
             };
-            self.platform.inner.runs.write(write).await;
+            self.platform.inner.runs.write(write);
             return outcome;
         }
         match write.await {
@@ -697,13 +652,14 @@ impl Drop for RunInProgress {
     /// Nobody waits for the run any more: what it has done is not known.
     fn drop(&mut self) {
         let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        // It may be a script's thread that has waited last.
+        let runtime = &self.runtime;
         match std::mem::replace(kept, Kept::Over) {
             Kept::Unwritten(Unwritten { new, calls: true, .. }) => {
                 let journal = std::mem::take(&mut *lock(&self.noted));
-                let (id, services) = (self.id.clone(), self.platform.inner.runs.clone());
+                let id = self.id.clone();
                 let ended = EndedRun::new(id, *new, self.at, RunState::Unknown, journal);
-                drop(runtime.spawn(async move { services.keep(ended).await }));
+                self.platform.inner.runs.ended.add(ended, runtime);
             }
             Kept::Begins(begins) => drop(runtime.spawn(async {
                 let begun = begins.await;

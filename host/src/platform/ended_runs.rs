@@ -1,0 +1,96 @@
+//! Runs that were answered and are not in the store yet. Those that end within a moment are written in one step.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tenon_config::diagnostic::chain;
+use tenon_runs::{EndedRun, RunError, Runs};
+use tokio::runtime::Handle;
+
+use crate::capability::services::InStore;
+
+/// How long a run waits for others before it is written.
+const DELAY: Duration = Duration::from_millis(10);
+
+/// After this time a task that was to write them has been dropped with its runtime.
+const OVERDUE: Duration = Duration::from_secs(1);
+
+/// The most runs that are written in one step.
+const MAX_TOGETHER: usize = 100;
+
+/// Runs that have ended.
+pub(super) struct EndedRuns {
+    runs: InStore<Runs>,
+    waiting: Mutex<Waiting>,
+    /// Held while they are written.
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// The runs that wait to be written.
+#[derive(Default)]
+struct Waiting {
+    runs: Vec<EndedRun>,
+    /// When a task was spawned that writes them.
+    since: Option<Instant>,
+}
+
+impl EndedRuns {
+    pub(super) fn new(runs: InStore<Runs>) -> Arc<Self> {
+        let (waiting, writing) = Default::default();
+        Arc::new(Self { runs, waiting, writing })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a run written, on this runtime.
+    pub(super) fn add(self: &Arc<Self>, run: EndedRun, runtime: &Handle) {
+        let mut waiting = self.waiting();
+        waiting.runs.push(run);
+        if waiting.since.is_some_and(|since| since.elapsed() < OVERDUE) {
+            return;
+        }
+        waiting.since = Some(Instant::now());
+        drop(waiting);
+        let ended = self.clone();
+        runtime.spawn(async move {
+            tokio::time::sleep(DELAY).await;
+            ended.write().await;
+        });
+    }
+
+    /// Writes all that have ended by now.
+    pub(super) async fn write(&self) {
+        let _writing = self.writing.lock().await;
+        let Waiting { runs, .. } = std::mem::take(&mut *self.waiting());
+        if runs.is_empty() {
+            return;
+        }
+        let keep = move |store: &Arc<Runs>, now| {
+            runs.chunks(MAX_TOGETHER).try_for_each(|runs| keep(store, runs, now))
+        };
+        if let Err(error) = self.runs.run(keep).await {
+            warn_not_kept(&error);
+        }
+    }
+}
+
+/// Keeps runs. Where one of them is too large, the others are kept without it.
+fn keep(store: &Runs, runs: &[EndedRun], now: u64) -> Result<(), RunError> {
+    match store.keep(runs, now) {
+        Err(error) if error.is_of_size() => {
+            for run in runs {
+                if let Err(error) = store.keep(std::slice::from_ref(run), now) {
+                    warn_not_kept(&error);
+                }
+            }
+            Ok(())
+        }
+        kept => kept,
+    }
+}
+
+/// Says in the operator's log that the store does not know how a run ended.
+pub(super) fn warn_not_kept(error: &RunError) {
+    tracing::warn!("how a run ended is not kept: {}", chain(error));
+}
