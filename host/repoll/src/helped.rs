@@ -1,4 +1,4 @@
-//! A task that threads with nothing else to do help with.
+//! A task whose future is polled by waiting threads as well.
 
 use futures::future::BoxFuture;
 use std::cell::Cell;

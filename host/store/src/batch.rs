@@ -47,8 +47,8 @@ pub enum Change<'a> {
 
 /// Makes changes of items and logs together. Every call blocks.
 pub trait BatchStore: Send + Sync + 'static {
-    /// Makes changes in one step, in their order. Says whether it did: nothing is changed where an item is there that is to be
-    /// added, or one that is to be removed has another version or is not there.
+    /// Makes changes in one step, in their order; no two are of the same item. Says whether it did: nothing is changed where an
+    /// item is there that is to be added, or one that is to be removed has another version or is not there.
     ///
     /// # Errors
     ///

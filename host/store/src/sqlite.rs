@@ -47,7 +47,7 @@ pub struct SqliteStore {
 /// The connection for writing.
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
-    /// What it does for a transaction to last, once that was set.
+    /// What its transactions survive, once that was set.
     durability: Option<Durability>,
 }
 

@@ -365,7 +365,7 @@ async fn a_profile_of_code_runs_scripts_that_call_tools() {
             4,
             json!({ "script": "demo.echo(#{ text: \"a\" }); throw \"no\"" }),
             "failed",
-            "no\nCalled before: demo__echo",
+            "script:1:28: no\n  1 | demo.echo(#{ text: \"a\" }); throw \"no\"\nCalled before: demo__echo",
         ),
         (5, json!({ "resume": "R-000000000000" }), "not-found", "there is no run"),
         (

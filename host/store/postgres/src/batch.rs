@@ -17,7 +17,7 @@ impl BatchStore for PostgresStore {
         });
         self.change_all(&changed.collect::<BTreeSet<_>>(), |transaction| {
             log::set_durability(transaction, durability)?;
-            // Before anything is changed, for what is changed here would be kept.
+            // First, since this ends the transaction with what it has changed by then.
             for change in changes {
                 let (kind, id, expected) = match *change {
                     Change::AddItem { kind, id, .. } => (kind, id, None),

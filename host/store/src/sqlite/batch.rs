@@ -10,7 +10,7 @@ impl BatchStore for SqliteStore {
     fn change(&self, changes: &[Change<'_>], durability: Durability) -> StoreResult<bool> {
         changes.iter().try_for_each(check_change)?;
         self.write_with(durability, |transaction| {
-            // Before anything is changed, for what is changed here would be kept.
+            // First, since this ends the transaction with what it has changed by then.
             for change in changes {
                 let (kind, id, expected) = match *change {
                     Change::AddItem { kind, id, .. } => (kind, id, None),
