@@ -414,6 +414,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_whose_client_leaves_before_it_has_the_state_is_taken_back() {
+        let lot = new_lot(LIMITS);
+        assert!(lot.handles.seal().await.is_some());
+        let mut parking = Box::pin(lot.park(waits(call(&["a"])).await, &[]));
+        let is_parked = futures::poll!(parking.as_mut()).is_ready();
+        assert_eq!(lot.count(), 1);
+        drop(parking);
+        // Where the store was faster than this, the client has the state.
+        assert_eq!(lot.count(), usize::from(is_parked));
+    }
+
+    #[tokio::test]
     async fn calls_wait_without_a_store_that_fails() {
         let folder = std::path::PathBuf::from("/dev/null/none/state.sqlite");
         let store = Arc::new(LazyStore::new(Some(folder)));
