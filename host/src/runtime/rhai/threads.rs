@@ -20,7 +20,11 @@ const MAX_THREADS: usize = 64;
 /// How many threads are kept for the next call.
 const MAX_IDLE_THREADS: usize = 4;
 
-type Work = Box<dyn FnOnce() + Send>;
+/// What a thread does. It gives its answer back, which is sent when the thread is free for the next work: who gets it may
+/// have some at once.
+type Work = Box<dyn FnOnce() -> Answer + Send>;
+
+type Answer = Box<dyn FnOnce()>;
 
 /// Threads that scripts run on. They end with the last handle, and when there are more than are
 /// worth keeping.
@@ -45,8 +49,9 @@ impl Threads {
         self.begin(Box::new(move || {
             PLACE.set(Some(place));
             let _leave = ThreadGuard;
+            let result = work();
             // Who gave up wants no result.
-            let _ = reply.send(work());
+            Box::new(move || drop(reply.send(result)))
         }))?;
         result.await.map_err(|_| broken())
     }
@@ -58,7 +63,8 @@ impl Threads {
     ) -> Result<R, Failure> {
         let (reply, result) = mpsc::sync_channel(1);
         self.begin(Box::new(move || {
-            let _ = reply.send(work());
+            let result = work();
+            Box::new(move || drop(reply.send(result)))
         }))?;
         result.recv().map_err(|_| broken())
     }
@@ -111,23 +117,47 @@ fn broken() -> Failure {
     Failure::Host("the script's thread broke off".into())
 }
 
+/// Puts a thread into the list of idle ones, where there is room. Gives what comes for it.
+fn wait_in(threads: &Weak<Threads>) -> Option<mpsc::Receiver<Work>> {
+    let threads = threads.upgrade()?;
+    let mut idle = threads.idle.lock().unwrap_or_else(PoisonError::into_inner);
+    (idle.len() < MAX_IDLE_THREADS).then(|| {
+        let (sender, inbox) = mpsc::channel();
+        idle.push(sender);
+        inbox
+    })
+}
+
 /// The life of a thread.
 fn serve(first: Work, threads: &Weak<Threads>) {
     let mut work = first;
     loop {
-        work();
-        let (sender, inbox) = mpsc::channel();
-        {
-            let Some(threads) = threads.upgrade() else { return };
-            let mut idle = threads.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() >= MAX_IDLE_THREADS {
-                return;
-            }
-            idle.push(sender);
-        }
+        let answer = work();
+        let inbox = wait_in(threads);
+        answer();
+        let Some(inbox) = inbox else { return };
         match inbox.recv() {
             Ok(next) => work = next,
             Err(mpsc::RecvError) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::thread;
+
+    #[tokio::test]
+    async fn work_that_follows_other_work_has_its_thread() {
+        let threads = Threads::new();
+        let mut used = HashSet::new();
+        for _ in 0..200 {
+            used.insert(threads.run(|| thread::current().id()).await.expect("there is a thread"));
+            let blocking = threads.run_blocking(|| thread::current().id());
+            used.insert(blocking.expect("there is a thread"));
+        }
+        assert_eq!(used.len(), 1);
     }
 }
