@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_call_approvals::{CallApprovals, StandingApproval};
+use tenon_call_approvals::{CallApprovals, StandingApproval, is_approval_id};
 use tenon_host::services::{
     ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
 };
@@ -20,6 +20,11 @@ use crate::store::{self, StorePlace};
 /// The approvals of calls that the user's store has.
 pub(crate) fn approvals(common: &Common) -> Result<CallApprovals, Error> {
     Ok(CallApprovals::new(StorePlace::find(common)?.open()?))
+}
+
+/// The id of an approval as the store has it, if somebody typed one: capital and small letters are the same.
+pub(crate) fn read_id(typed: &str) -> Option<String> {
+    Some(typed.to_ascii_uppercase()).filter(|id| is_approval_id(id))
 }
 
 /// Asks on the terminal whether a call may be made, one question at a time.

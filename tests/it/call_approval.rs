@@ -110,7 +110,7 @@ fn a_denial_is_told_with_its_reason_and_overruled() {
     assert_eq!(writes(&project), "0");
     let id = waiting(&project);
     let output = project.tenon(&["deny", &id, "--reason", "use /tmp"]);
-    assert_eq!(stdout(&output), format!("{id} is not approved\n"));
+    assert_eq!(stdout(&output), format!("{id} is denied\n"));
     let error = failure(&project, &WRITE, 3);
     assert_eq!(error["code"], "approval-denied");
     assert_eq!(error["message"], "the tool notes__write was denied: use /tmp");
@@ -136,7 +136,8 @@ fn a_standing_approval_fixes_what_its_user_names() {
     let standing = all.as_array().unwrap().iter().find(|call| call["state"] == "standing").unwrap();
     assert_eq!(standing["fixed"], json!(["path"]));
     let standing = standing["id"].as_str().unwrap();
-    assert!(project.tenon(&["deny", standing]).status.success());
+    let output = project.tenon(&["deny", standing]);
+    assert_eq!(stdout(&output), format!("{standing} is taken back\n"));
     failure(&project, &WRITE, 3);
     // A wrong name, a wrong id and a mixture are told.
     let id = waiting_for(&project, "/b");
@@ -150,6 +151,34 @@ fn a_standing_approval_fixes_what_its_user_names() {
         failure(&project, &["approve", "notes", "--for", "once"], 2)["code"],
         "invalid-input"
     );
+}
+
+#[test]
+fn nothing_is_approved_where_one_id_is_wrong() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let id = waiting(&project);
+    let error = failure(&project, &["approve", &id, "A-000000000000", "--yes"], 2);
+    assert_eq!(error["message"], "no call waits under the id A-000000000000");
+    // It waits still.
+    assert_eq!(waiting(&project), id);
+    // One that is named twice is approved once.
+    assert!(project.tenon(&["approve", &id, &id, "--yes"]).status.success());
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 1\n");
+}
+
+#[test]
+fn an_id_is_read_without_regard_to_case() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let id = waiting(&project);
+    let small = id.to_ascii_lowercase();
+    assert_eq!(stdout(&project.tenon(&["deny", &small])), format!("{id} is denied\n"));
+    let shown = stdout(&project.tenon(&["approve", &small, "--yes"]));
+    assert!(shown.ends_with(&format!("{id} is approved\n")), "{shown}");
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 1\n");
+    let error = failure(&project, &["approve", "a-000000000000", "--yes"], 2);
+    assert_eq!(error["message"], "no call waits under the id A-000000000000");
 }
 
 /// The id of the call that waits with this path.
@@ -202,6 +231,8 @@ fn the_rule_that_decides_is_named_with_the_others() {
     let climbs = test(&["path=/tmp/../etc/a"], 3);
     assert!(climbs.contains("glob \"/tmp/**\": unclear"), "{climbs}");
     assert_eq!(failure(&project, &["policy", "test", "notes__wrote"], 2)["code"], "not-found");
+    let error = failure(&project, &["policy", "test", "notes__write", "--profile", "none"], 2);
+    assert_eq!(error["message"], "there is no profile \"none\" in the user's configuration");
 }
 
 /// Decides as it was told, and keeps what it was asked.

@@ -130,7 +130,16 @@ struct PendingApproval {
     wanted: Option<ValueKind>,
 }
 
-pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
+pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Error> {
+    for named in &mut args.plugins {
+        // In small letters it may be a plugin's, too.
+        if let Some(id) = call_approval::read_id(named)
+            && id != *named
+            && !is_plugin(common, named)
+        {
+            *named = id;
+        }
+    }
     if args.plugins.iter().any(|named| is_call(named)) {
         // What it asks and keeps waits for the terminal and the store.
         let common = common.clone();
@@ -219,6 +228,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
 }
 
+/// Whether there is a plugin of this id.
+fn is_plugin(common: &Common, id: &str) -> bool {
+    let candidates = open::candidates(common).unwrap_or_default();
+    candidates.iter().any(|candidate| candidate.id() == id)
+}
+
 /// Whether a call is meant: the ids of plugins have small letters.
 fn is_call(named: &str) -> bool {
     named.starts_with("A-")
@@ -237,10 +252,18 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
     let scope = args.call.scope()?;
     let (approvals, now) = (call_approval::approvals(common)?, store::now());
     let waiting = approvals.list(now)?;
-    let mut rows = Vec::new();
+    // All are looked up before one is approved.
+    let mut calls: Vec<&PendingCall> = Vec::new();
     for id in &args.plugins {
         let call = waiting.iter().find(|call| call.id == *id);
         let call = call.ok_or_else(|| CallApprovalError::NotFound(id.clone()))?;
+        if calls.iter().all(|other| other.id != call.id) {
+            calls.push(call);
+        }
+    }
+    let mut rows = Vec::new();
+    for call in calls {
+        let id = &call.id;
         if !common.json {
             output::write(of_pending(call, now))?;
         }

@@ -23,10 +23,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(common: &Common, Args { id, reason }: Args) -> Result<ExitCode, Error> {
-    call_approval::approvals(common)?.deny(&id, reason, store::now())?;
+    let id = call_approval::read_id(&id).unwrap_or(id);
+    let (approvals, now) = (call_approval::approvals(common)?, store::now());
+    let is_standing = approvals.standing(now)?.iter().any(|standing| standing.id == id);
+    approvals.deny(&id, reason, now)?;
     match common.json {
         true => output::json(&json!({ "id": id, "approved": false }))?,
-        false => output::line(format!("{id} is not approved"))?,
+        false if is_standing => output::line(format!("{id} is taken back"))?,
+        false => output::line(format!("{id} is denied"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -44,7 +44,8 @@ pub(crate) async fn run(common: &Common, Args { verb }: Args) -> Result<ExitCode
     let arguments = ToolArguments::parse(&arguments)?;
     if let Some(profile) = profile.as_deref().filter(|profile| !open::has_profile(common, profile))
     {
-        output::note(&format!("the user's configuration has no profile {profile:?}"));
+        let problem = format!("there is no profile {profile:?} in the user's configuration");
+        return Err(Error::Input(problem));
     }
     let found = open::found(common)?;
     open::with(common, found.platform_for_tool(&name, &arguments), async |platform| {

@@ -110,10 +110,26 @@ fn arguments_are_tested() {
     check("regex = \"(?m)a$\"", json!("a\nrm"), Fit::No);
     check("regex = \"(?x) a # it is\"", json!("a"), Fit::Yes);
     check("regex = \"a\"", json!(1), Fit::Unclear);
+    // Whether `.` is meant to match line feeds is unclear.
+    check("regex = \"rm .*\"", json!("rm -rf x"), Fit::Yes);
+    check("regex = \"rm .*\"", json!("rm -rf x\n"), Fit::Unclear);
+    check("regex = \"rm .*\"", json!("rm -rf \\\r\n x"), Fit::Unclear);
+    check("regex = \"rm .*\"", json!("ls\nrm -rf x"), Fit::No);
+    check("regex = \"(?s)rm .*\"", json!("rm -rf x\n"), Fit::Yes);
+    check("regex = \"(?-s)rm .*\"", json!("rm -rf x\n"), Fit::No);
+    check("regex = \"rm [^;]*\"", json!("rm -rf x\n"), Fit::Yes);
     check("min = 1, max = 10", json!(10), Fit::Yes);
     check("min = 1, max = 10", json!(10.5), Fit::No);
     check("min = 1", json!(0), Fit::No);
     check("max = 10", json!("9"), Fit::Unclear);
+    check("min = 0.5, max = 1.5", json!(1), Fit::Yes);
+    check("min = 0.5, max = 1.5", json!(2), Fit::No);
+    check("min = -1, max = 10", json!(u64::MAX), Fit::No);
+    check("min = -1", json!(i64::MIN), Fit::No);
+    // As floating-point numbers, these are equal.
+    check("max = 9007199254740992", json!(9_007_199_254_740_992_u64), Fit::Yes);
+    check("max = 9007199254740992", json!(9_007_199_254_740_993_u64), Fit::No);
+    check("min = -9007199254740992", json!(-9_007_199_254_740_993_i64), Fit::No);
     check("glob = \"a*\", regex = \".*b\"", json!("axb"), Fit::Yes);
     check("glob = \"a*\", regex = \".*b\"", json!("ax"), Fit::No);
 }

@@ -1,9 +1,10 @@
 //! What a rule demands of one argument: that it equals a value, fits a glob or a regular expression, or is in a range.
 
 use globset::{GlobBuilder, GlobMatcher};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Number, Value};
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::Fit;
@@ -108,8 +109,8 @@ impl ArgumentTest {
         }
         let glob = self.glob.as_ref().map(|glob| of_text(value, |text| glob.fit(text)));
         let regex = self.regex.as_ref().map(|regex| of_text(value, |text| regex.fit(text)));
-        let min = self.min.as_ref().map(|min| of_number(value, |number| number >= min.0));
-        let max = self.max.as_ref().map(|max| of_number(value, |number| number <= max.0));
+        let min = self.min.as_ref().map(|min| min.fit(value, Ordering::is_ge));
+        let max = self.max.as_ref().map(|max| max.fit(value, Ordering::is_le));
         [equals, glob, regex, min, max].into_iter().flatten().fold(Fit::Yes, Fit::min)
     }
 }
@@ -133,18 +134,10 @@ fn of_text(value: &Value, fit: impl FnOnce(&str) -> Fit) -> Fit {
     value.as_str().map_or(Fit::Unclear, fit)
 }
 
-fn of_number(value: &Value, holds: impl FnOnce(f64) -> bool) -> Fit {
-    value.as_f64().map_or(Fit::Unclear, |number| Fit::of(holds(number)))
-}
-
 /// Whether two values are the same JSON: `1` and `1.0` are.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        // Integers are compared as they are: as floating-point numbers, great ones that differ are equal.
-        (Value::Number(one), Value::Number(other)) if !one.is_f64() && !other.is_f64() => {
-            one == other
-        }
-        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => order(one, other) == Some(Ordering::Equal),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()
                 && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
@@ -157,19 +150,29 @@ fn is_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// The order of two numbers. Integers are compared as they are: as floating-point numbers, great ones that differ are
+/// equal.
+fn order(one: &Number, other: &Number) -> Option<Ordering> {
+    match (integer(one), integer(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
 /// The least or the greatest number of a range.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Number")]
-struct Bound(f64);
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+struct Bound(Number);
 
-// It is a number.
-impl Eq for Bound {}
-
-impl TryFrom<Number> for Bound {
-    type Error = &'static str;
-
-    fn try_from(number: Number) -> Result<Self, Self::Error> {
-        number.as_f64().map(Self).ok_or("it is no number")
+impl Bound {
+    /// Whether a value is a number whose order to the bound holds.
+    fn fit(&self, value: &Value, holds: impl FnOnce(Ordering) -> bool) -> Fit {
+        let order = value.as_number().and_then(|number| order(number, &self.0));
+        order.map_or(Fit::Unclear, |order| Fit::of(holds(order)))
     }
 }
 
@@ -218,12 +221,15 @@ impl TextGlob {
     }
 }
 
-/// A regular expression that has to fit a whole text.
+/// A regular expression that has to fit a whole text. Whether its `.` is meant to match line feeds is unclear.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 struct TextRegex {
     text: String,
-    whole: Regex,
+    /// With a `.` that matches no line feed.
+    within_lines: Regex,
+    /// With a `.` that does.
+    across_lines: Regex,
 }
 
 impl PartialEq for TextRegex {
@@ -239,23 +245,31 @@ impl TryFrom<String> for TextRegex {
 
     fn try_from(text: String) -> Result<Self, String> {
         check_length(&text)?;
-        // By itself first: `a)(b` would be one within the parentheses.
-        let compile = |text: &str| {
-            regex::RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).build().map_err(|error| {
+        let compile = |text: &str, across_lines: bool| {
+            let mut builder = RegexBuilder::new(text);
+            builder.size_limit(MAX_REGEX_BYTES).dot_matches_new_line(across_lines);
+            builder.build().map_err(|error| {
                 format!("`{text}` is no regular expression: {}", last_line(&error.to_string()))
             })
         };
-        compile(&text)?;
+        // By itself first: `a)(b` would be one within the parentheses.
+        compile(&text, false)?;
         // A comment of the expression's own may take the rest of its line.
-        let whole = |end: &str| compile(&format!(r"\A(?:{text}{end})\z"));
-        let whole = whole("").or_else(|_| whole("\n"))?;
-        Ok(Self { text, whole })
+        let whole = |end: &str, across| compile(&format!(r"\A(?:{text}{end})\z"), across);
+        let whole = |across| whole("", across).or_else(|_| whole("\n", across));
+        let (within_lines, across_lines) = (whole(false)?, whole(true)?);
+        Ok(Self { text, within_lines, across_lines })
     }
 }
 
 impl TextRegex {
     fn fit(&self, text: &str) -> Fit {
-        Fit::of(self.whole.is_match(text))
+        // What fits within lines also fits across them.
+        match self.across_lines.is_match(text) {
+            false => Fit::No,
+            true if self.within_lines.is_match(text) => Fit::Yes,
+            true => Fit::Unclear,
+        }
     }
 }
 
