@@ -51,8 +51,8 @@ mod runtime;
 pub mod testing;
 
 pub use call::{
-    Call, CallError, CallFingerprint, CallKind, CallRefusal, Caller, Failure, HandlerReport,
-    HookOutcome, HookReport, OuterCalls, Usage,
+    BeginMark, Call, CallError, CallFingerprint, CallKind, CallRefusal, Caller, Failure,
+    HandlerReport, HookOutcome, HookReport, OuterCalls, Usage,
 };
 pub use capability::network::NetworkTraffic;
 pub use capability::server::{

@@ -1299,6 +1299,18 @@ fn a_folder_above_a_plugin_that_anybody_can_write_to_is_a_reason_to_refuse() {
 }
 
 #[test]
+fn doctor_says_that_nothing_can_be_kept() {
+    let project = Project::new("").approved();
+    let folder = project.path("state/tenon");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(STATE_FILE), "no database".repeat(500)).unwrap();
+    let output = project.tenon(&["doctor"]);
+    let shown = format!("{}{}", stdout(&output), stderr(&output));
+    assert!(shown.contains("state cannot be kept:"), "{shown}");
+    assert_ne!(output.status.code(), Some(0));
+}
+
+#[test]
 fn what_is_read_can_be_written_to_a_file_as_it_is() {
     let project = Project::new(&format!(
         "limits.output_kib = 1\nplugins.scripts = [\"long.rhai\"]\n\

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport, RunState};
+use tenon_host::runs::{
+    CatalogFilter, JournalAnswer, JournalEntry, Run, RunError, RunOutcome, RunReport, RunState,
+};
 use tenon_host::services::{ApprovalScope, GrantAll, STATE_FILE, SqliteStore};
-use tenon_host::{Caller, Platform};
+use tenon_host::types::ToolDefinition;
+use tenon_host::{Builtin, Caller, Platform};
 use tokio::sync::Notify;
 
 use crate::support::{Project, parsed, stderr, stdout};
@@ -137,32 +140,132 @@ async fn a_run_pauses_for_an_approval_and_goes_on_where_it_was() {
     platform.shutdown().await;
 }
 
+/// A host with a tool that never answers, and what says that it was called.
+async fn host_that_hangs(configuration: &str) -> (Project, Platform, Arc<Notify>) {
+    let project = project(configuration);
+    let called = Arc::new(Notify::new());
+    let calls = called.clone();
+    let hang = Builtin::new("slow", "Is slow").tool(
+        ToolDefinition::new("hang", "Never answers", &json!({ "type": "object" })),
+        move |_, _| {
+            calls.notify_one();
+            std::future::pending()
+        },
+    );
+    let builder = project.builder().workspace(project.path("")).store(memory());
+    let platform = builder.builtin("slow", hang).approver(GrantAll).build().await;
+    (project, platform.expect("it is built"), called)
+}
+
+/// The run that has ended so.
+async fn ended(platform: &Platform, is_ended: impl Fn(&RunState) -> bool) -> Run {
+    loop {
+        let runs = platform.runs().await.expect("the store works");
+        if let Some(run) = runs.into_iter().find(|run| is_ended(&run.state)) {
+            return run;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The calls in the journal of a run, and whether it is known how they ended.
+async fn journal(platform: &Platform, id: &str) -> Vec<(String, bool)> {
+    let (_, journal) = platform.run(id).await.expect("the store works").expect("it is kept");
+    let is_known = |entry: &JournalEntry| !matches!(entry.answer, JournalAnswer::Unknown);
+    let call = |entry: JournalEntry| {
+        let known = is_known(&entry);
+        (entry.call.map_or_else(String::new, |call| call.to_string()), known)
+    };
+    journal.into_iter().map(call).collect()
+}
+
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_known_to_be_unknown() {
-    let project = project("");
-    let platform = host(&project, memory()).await;
+    let (_project, platform, called) = host_that_hangs("").await;
     let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
-    let calls = Arc::new(Notify::new());
-    let called = calls.clone();
-    let runner = platform.runner(&catalog, ada()).admitting(move |_| {
-        called.notify_one();
-        Ok(())
-    });
-    let script = "loop { notes.writes(); }";
+    let runner = platform.runner(&catalog, ada());
+    let script = "notes.writes(); slow.hang();";
     tokio::select! {
         report = runner.run(script.into(), json!({})) => panic!("{report:?}"),
-        () = async { for _ in 0..3 { calls.notified().await } } => {}
+        () = called.notified() => {}
     }
     // The thread of the script is the last that has it.
-    let run = loop {
-        let runs = platform.runs().await.expect("the store works");
-        if let Some(run) = runs.into_iter().find(|run| run.state == RunState::Unknown) {
-            break run;
-        }
-    };
+    let run = ended(&platform, |state| *state == RunState::Unknown).await;
     assert_eq!((run.of.script.as_str(), run.of.principal.as_deref()), (script, Some("ada")));
+    let calls = [("notes__writes".to_string(), true), ("slow__hang".to_string(), false)];
+    assert_eq!(journal(&platform, &run.id).await, calls);
     let error = resume(&platform, &run.id).await.expect_err("it cannot go on");
     assert!(error.to_string().contains("is not known"), "{error}");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_up_between_calls_has_left_nothing_unknown() {
+    let (_project, platform, _) = host_that_hangs("").await;
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let asked = Arc::new(Notify::new());
+    let asks = asked.clone();
+    let runner = platform.runner(&catalog, ada()).admitting(move |tool| {
+        if tool == "slow__hang" {
+            asks.notify_one();
+            return Err("not now".into());
+        }
+        Ok(())
+    });
+    let script = "notes.writes(); try { slow.hang(); } catch {} loop {}";
+    tokio::select! {
+        report = runner.run(script.into(), json!({})) => panic!("{report:?}"),
+        () = asked.notified() => {}
+    }
+    let is_cancelled =
+        |state: &RunState| matches!(state, RunState::Failed { code, .. } if code == "cancelled");
+    let run = ended(&platform, is_cancelled).await;
+    let calls = journal(&platform, &run.id).await;
+    assert_eq!(calls[0], ("notes__writes".to_string(), true));
+    assert!(calls.iter().all(|(_, known)| *known), "{calls:?}");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_out_of_time_says_which_call_it_left() {
+    let (_project, platform, _) = host_that_hangs("runs.wall = \"3s\"").await;
+    let report = run(&platform, "notes.writes(); slow.hang();").await;
+    let RunOutcome::Failed { code, message } = &report.outcome else { panic!("{report:?}") };
+    assert_eq!(code, "limit");
+    let expected =
+        "it took longer than 3s (`runs.wall`); how the call of slow__hang ended is not known";
+    assert_eq!(message, expected);
+    assert_eq!(
+        (report.usage.calls, report.called),
+        (2, vec!["notes__writes".into(), "slow__hang".into()])
+    );
+    let calls = [("notes__writes".to_string(), true), ("slow__hang".to_string(), false)];
+    assert_eq!(journal(&platform, &report.id).await, calls);
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_run_has_done_is_seen_while_it_goes_on() {
+    let (_project, platform, called) = host_that_hangs("").await;
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let runner = platform.runner(&catalog, ada());
+    let going = runner.run("notes.writes(); slow.hang();".into(), json!({}));
+    let seen = async {
+        called.notified().await;
+        let run = ended(&platform, |state| matches!(state, RunState::Running { .. })).await;
+        loop {
+            let calls = journal(&platform, &run.id).await;
+            if !calls.is_empty() {
+                return calls;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let calls = tokio::select! {
+        report = going => panic!("{report:?}"),
+        calls = seen => calls,
+    };
+    assert_eq!(calls, [("notes__writes".to_string(), true)]);
     platform.shutdown().await;
 }
 

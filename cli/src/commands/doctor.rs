@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tenon_config::diagnostic::chain;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
@@ -62,6 +63,16 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         let listings = listings(platform, is_asked).await;
         // What is held of prompts, resources and templates is known once they are listed.
         diagnostics.extend(held(platform, is_asked));
+        if plugins.is_empty() {
+            let store = platform.store().clone();
+            let checked = tokio::task::spawn_blocking(move || store.check()).await;
+            let problem = match checked {
+                Ok(checked) => checked.err().map(|error| chain(&error)),
+                Err(error) => Some(error.to_string()),
+            };
+            let problem = problem.map(|problem| format!("state cannot be kept: {problem}"));
+            diagnostics.extend(problem.map(Diagnostic::unplaced));
+        }
         let is_of =
             |note: &&Diagnostic| note.plugin.as_deref().map_or(plugins.is_empty(), is_asked);
         let reports: Vec<_> = reports.iter().filter(|report| is_asked(&report.plugin)).collect();

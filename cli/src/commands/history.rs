@@ -156,7 +156,7 @@ fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
             let all = runs.list(store::now())?;
             let mut changed = Vec::new();
             for run in &all {
-                if !runs.is_as_written(&run.id)? {
+                if !runs.is_as_written(run)? {
                     changed.push(run.id.clone());
                 }
             }

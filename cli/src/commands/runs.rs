@@ -152,6 +152,7 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
             JournalAnswer::Value(value) => value.to_string(),
             JournalAnswer::Error(message) => format!("failed: {message}"),
             JournalAnswer::TooLong(digest) => format!("too long to be kept, sha256:{digest}"),
+            JournalAnswer::Unknown => "how it ended is not known".into(),
         };
         let milliseconds = entry.micros as f64 / 1_000.0;
         let line = format!("  {}  {call}  {milliseconds:.1} ms  {}", entry.key, cut(&answer, 120));
@@ -164,7 +165,7 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         RunState::Done { value, .. } => format!("result: {}", visible_json(&value.to_string())),
         RunState::Failed { code, message, .. } => format!("{code}: {message}"),
         RunState::Unknown => {
-            "its process died: which calls were made after these is not known".into()
+            "it was given up in the middle: which calls were made after these is not known".into()
         }
         _ => return Ok(ExitCode::SUCCESS),
     };

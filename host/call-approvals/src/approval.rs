@@ -27,15 +27,6 @@ pub struct AskedCall {
     pub run: Option<String>,
 }
 
-/// What a call belongs to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallPlace<'a> {
-    /// The session.
-    pub session: Option<&'a str>,
-    /// The run of a script.
-    pub run: Option<&'a str>,
-}
-
 impl AskedCall {
     /// A call with these arguments, and why it has to be approved.
     pub fn new(arguments: Value, reason: impl Into<String>) -> Self {
@@ -126,8 +117,8 @@ pub struct Approval {
     pub expires: Option<u64>,
 }
 
-/// The most arguments of which digests are kept.
-const MAX_ARGUMENT_DIGESTS: usize = 256;
+/// The most arguments that may all have to be the same.
+pub(crate) const MAX_ARGUMENT_DIGESTS: usize = 256;
 
 /// The longest arguments that are kept to be shown, in bytes of JSON.
 const MAX_SHOWN_BYTES: usize = 256 << 10;
@@ -139,7 +130,7 @@ impl Approval {
             true => AskedCall { arguments: Value::Null, ..call },
             false => call,
         };
-        let digests = action.argument_digests().take(MAX_ARGUMENT_DIGESTS);
+        let digests = action.argument_digests().take(MAX_ARGUMENT_DIGESTS + 1);
         Self {
             id,
             tool: action.tool.clone(),

@@ -1,17 +1,17 @@
 //! The log of approvals: each step, bound to the one before.
 
 use serde::{Deserialize, Serialize};
-use tenon_store::{Durability, LogPolicy, NewEntry, Store};
+use tenon_store::NewEntry;
 
+use crate::StandingApproval;
 use crate::action::ActionDigest;
 use crate::approval::Approval;
-use crate::{Result, StandingApproval};
 
 /// The name of the log.
 pub const LOG: &str = "call-approvals";
 
 /// The most that the log comes to, in bytes. Its oldest entries go for new ones.
-const MAX_LOG_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_LOG_BYTES: u64 = 16 << 20;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,15 +94,14 @@ impl ApprovalEvent {
         }
     }
 
-    /// Adds entries. They are kept when it returns, also when the machine loses power.
-    pub(crate) fn append(store: &dyn Store, events: &[Self], now: u64) -> Result<()> {
-        let values: Vec<Vec<u8>> = events
-            .iter()
-            .map(|event| serde_json::to_vec(event).expect("an event is JSON"))
-            .collect();
-        let entries: Vec<_> = values.iter().map(|value| NewEntry { at: now, value }).collect();
-        let policy = LogPolicy { max_bytes: MAX_LOG_BYTES, durability: Durability::Disk };
-        store.append(LOG, &entries, policy)?;
-        Ok(())
+    /// Events as a log keeps them.
+    pub(crate) fn write(events: &[Self]) -> Vec<Vec<u8>> {
+        let written = events.iter().map(serde_json::to_vec);
+        written.map(|event| event.expect("an event is JSON")).collect()
+    }
+
+    /// The entries of these events.
+    pub(crate) fn entries(written: &[Vec<u8>], now: u64) -> Vec<NewEntry<'_>> {
+        written.iter().map(|value| NewEntry { at: now, value }).collect()
     }
 }

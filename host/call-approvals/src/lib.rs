@@ -13,7 +13,8 @@
 //! ```
 //!
 //! It is used once. A *standing* approval is used as often as it covers a call, until it ends: for a session, or for a
-//! tool with some of its arguments. Each step is an entry of a log in which each entry is bound to the one before.
+//! tool with some of its arguments. Each call that begins is an item of its own, however it was approved, so that it is
+//! known when its process has died. Each step is an entry of a log in which each entry is bound to the one before.
 //!
 //! Which calls have to be approved, who is asked and how that is shown is left to others. Every call blocks until the
 //! disk has answered.
@@ -27,7 +28,7 @@ mod standing;
 mod tests;
 
 pub use action::{Action, ActionDigest};
-pub use approval::{Approval, ApprovalState, AskedCall, CallPlace, is_approval_id};
+pub use approval::{Approval, ApprovalState, AskedCall, is_approval_id};
 pub use approvals::{BegunCall, CallApprovals, DEFAULT_ONCE, Found, MAX_WAIT};
 pub use event::{ApprovalEvent, ApprovalStep, LOG};
 pub use standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval};
@@ -68,6 +69,12 @@ pub enum CallApprovalError {
         /// A session or a run.
         what: &'static str,
     },
+    /// Nobody could see what the call would do.
+    #[error("the arguments are too long to be shown: nobody can tell what the call would do")]
+    TooLong,
+    /// It has too many arguments for all of them to have to be the same.
+    #[error("the call {0} has too many arguments: say which of them have to be the same")]
+    TooManyArguments(String),
     /// What is kept of it cannot be read.
     #[error("what is kept of the approval {0} is damaged")]
     Damaged(String),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::action::{Action, ActionDigest};
-use crate::approval::CallPlace;
+use crate::approval::AskedCall;
 use crate::{CallApprovalError, Result};
 
 /// How long a standing approval holds where nobody says how long.
@@ -74,13 +74,11 @@ pub struct StandingApproval {
 
 impl StandingApproval {
     /// Whether it covers a call.
-    pub(crate) fn covers(&self, action: &Action, place: CallPlace<'_>) -> bool {
-        let is_of = |own: &Option<String>, of: Option<&str>| {
-            own.as_deref().is_none_or(|own| of == Some(own))
-        };
+    pub(crate) fn covers(&self, action: &Action, call: &AskedCall) -> bool {
+        let is_of = |own: &Option<String>, of: &Option<String>| own.is_none() || own == of;
         if self.tool_digest != action.tool_digest()
-            || !is_of(&self.session, place.session)
-            || !is_of(&self.run, place.run)
+            || !is_of(&self.session, &call.session)
+            || !is_of(&self.run, &call.run)
         {
             return false;
         }

@@ -33,8 +33,12 @@ fn call(action: &Action) -> AskedCall {
     AskedCall::new(action.arguments.clone(), "a rule").in_session(Some("s1".into()))
 }
 
-fn in_session(session: &str) -> CallPlace<'_> {
-    CallPlace { session: Some(session), run: None }
+/// Whether a call may be made. It ends then.
+fn is_begun(found: Found) -> bool {
+    match found {
+        Found::Begun(begun) => begun.end("ok", NOW).is_ok(),
+        _ => false,
+    }
 }
 
 /// The steps that the log has, with their ids left out. The log is whole.
@@ -52,7 +56,7 @@ fn steps(store: &Arc<dyn Store>) -> Vec<String> {
 }
 
 fn take(approvals: &Arc<CallApprovals>, action: &Action) -> Found {
-    approvals.take(action, in_session("s1"), NOW).unwrap()
+    approvals.take(action, &call(action), NOW).unwrap()
 }
 
 fn begun(found: Found) -> Box<BegunCall> {
@@ -116,10 +120,19 @@ fn another_action_is_not_approved() {
 fn what_nobody_can_see_nobody_approves() {
     let approvals = approvals(&store());
     let long = action(json!({ "text": "x".repeat(300 << 10) }));
-    let id = approvals.ask(&long, call(&long), NOW).unwrap();
-    let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err().to_string();
+    let error = approvals.ask(&long, call(&long), NOW).unwrap_err().to_string();
     assert!(error.contains("too long to be shown"), "{error}");
     assert!(matches!(take(&approvals, &long), Found::Undecided { .. }));
+    // Of more than these, not all can have to be the same.
+    let many = (0..300).map(|number| (format!("a{number}"), json!(number)));
+    let many = action(Value::Object(many.collect()));
+    let id = approvals.ask(&many, call(&many), NOW).unwrap();
+    let scope = ApprovalScope::Standing { fixed: None };
+    let error = approvals.approve(&id, scope, None, NOW).unwrap_err().to_string();
+    assert!(error.contains("too many arguments"), "{error}");
+    let fixed = Some(vec!["a1".to_string()]);
+    approvals.approve(&id, ApprovalScope::Standing { fixed }, None, NOW).unwrap();
+    assert!(is_begun(take(&approvals, &many)));
 }
 
 #[test]
@@ -140,7 +153,7 @@ fn a_principal_that_ends_leaves_nothing_to_the_next_of_its_name() {
     for action in [&standing, &approved, &waiting] {
         assert!(matches!(take(&approvals, action), Found::Undecided { .. }), "{action:?}");
     }
-    assert!(matches!(take(&approvals, &theirs), Found::Covered { .. }));
+    assert!(is_begun(take(&approvals, &theirs)));
     assert!(approvals.list(NOW).unwrap().is_empty());
     assert_eq!(approvals.standing(NOW).unwrap().len(), 1);
 }
@@ -164,7 +177,7 @@ fn a_denial_holds_until_it_is_over_or_somebody_approves() {
         found => panic!("{found:?}"),
     }
     let over = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
-    let found = approvals.take(&action, CallPlace::default(), over).unwrap();
+    let found = approvals.take(&action, &call(&action), over).unwrap();
     assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
     let id = approvals.ask(&action, call(&action), NOW).unwrap();
     approvals.deny(&id, None, NOW).unwrap();
@@ -180,7 +193,7 @@ fn an_approval_that_is_over_is_none() {
     let id = approvals.ask(&action, call(&action), NOW).unwrap();
     let minute = Duration::from_secs(60);
     approvals.approve(&id, ApprovalScope::Once, Some(minute), NOW).unwrap();
-    let found = approvals.take(&action, CallPlace::default(), NOW + 60_000).unwrap();
+    let found = approvals.take(&action, &call(&action), NOW + 60_000).unwrap();
     assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
     let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
     assert_eq!(error.to_string(), format!("no call waits under the id {id}"));
@@ -218,14 +231,61 @@ fn a_call_that_is_dropped_is_unknown() {
     let store = store();
     let approvals = approvals(&store);
     let action = action(json!({}));
-    let begun =
-        approvals.begin_approved(&action, call(&action), ApprovalScope::Once, None, NOW).unwrap();
-    let id = begun.id().to_string();
-    drop(begun);
+    let waiting = approvals.ask(&action, call(&action), NOW).unwrap();
+    let begin = || {
+        approvals.begin_approved(&action, call(&action), ApprovalScope::Once, None, NOW).unwrap()
+    };
+    drop(begin());
+    // It is found where the call is made again, under the id by which it is decided.
     let listed = approvals.list(NOW).unwrap();
-    assert_eq!((listed.len(), &listed[0].id), (1, &id));
+    assert_eq!((listed.len(), &listed[0].id), (1, &waiting));
     assert!(matches!(listed[0].state, ApprovalState::Unknown { .. }));
-    assert_eq!(steps(&store), ["approved", "begun", "unknown"]);
+    let again = || match take(&approvals, &action) {
+        Found::Undecided { unknown_since } => unknown_since,
+        found => panic!("{found:?}"),
+    };
+    assert_eq!(again(), Some(NOW));
+    // Who decides knows of it, so that it is settled.
+    begin().end("ok", NOW).unwrap();
+    assert_eq!(again(), None);
+    assert!(approvals.list(NOW).unwrap().is_empty());
+    let expected = ["asked", "approved", "begun", "unknown", "approved", "begun", "ended ok"];
+    assert_eq!(steps(&store), expected);
+}
+
+#[test]
+fn what_a_standing_approval_covers_asks_again_once_it_is_unknown() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({}));
+    let id = agent.ask(&action, call(&action), NOW).unwrap();
+    let always = ApprovalScope::Standing { fixed: None };
+    let standing = user.approve(&id, always, None, NOW).unwrap().unwrap().id;
+    // Several at a time.
+    let both = [begun(take(&agent, &action)), begun(take(&agent, &action))];
+    assert!(both.iter().all(|call| call.id() == standing));
+    let [one, other] = both;
+    one.end("ok", NOW).unwrap();
+    forget(other);
+    agent.lose_lock();
+    assert!(matches!(take(&user, &action), Found::Undecided { unknown_since: Some(NOW) }));
+    user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    // That is used up first. From then on it stands again.
+    for _ in 0..3 {
+        assert!(is_begun(take(&user, &action)));
+    }
+    let expected = ["covered", "begun", "covered", "begun", "ended ok", "unknown", "approved"];
+    assert_eq!(steps(&store)[2..9], expected);
+}
+
+#[test]
+fn a_denial_is_noted_and_asks_again() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    approvals.note_denied(&action, call(&action), NOW).unwrap();
+    assert!(matches!(take(&approvals, &action), Found::Undecided { unknown_since: None }));
+    assert_eq!(steps(&store), ["denied"]);
 }
 
 #[test]
@@ -257,9 +317,10 @@ fn a_standing_approval_covers_what_its_user_fixed() {
         approvals.approve(&id, ApprovalScope::Standing { fixed }, None, NOW).unwrap();
         assert!(approvals.list(NOW).unwrap().is_empty(), "it waits no more");
         for _ in 0..2 {
-            let found =
-                approvals.take(&action(arguments.clone()), in_session("other"), NOW).unwrap();
-            assert_eq!(matches!(found, Found::Covered { .. }), covers, "{arguments} {found:?}");
+            let action = action(arguments.clone());
+            let elsewhere = call(&action).in_session(Some("other".into()));
+            let found = approvals.take(&action, &elsewhere, NOW).unwrap();
+            assert_eq!(is_begun(found), covers, "{arguments}");
         }
         let bob = Action { principal: Some("bob".into()), ..action(arguments.clone()) };
         assert!(matches!(take(&approvals, &bob), Found::Undecided { .. }));
@@ -287,9 +348,9 @@ fn an_approval_of_a_session_ends_with_its_day() {
     let scope = ApprovalScope::Session { fixed: None };
     approvals.approve(&id, scope.clone(), Some(month), NOW).unwrap();
     let day = 24 * 3600 * 1_000;
-    let covered = |session, now| {
-        let place = CallPlace { session, run: None };
-        matches!(approvals.take(&action, place, now).unwrap(), Found::Covered { .. })
+    let covered = |session: Option<&str>, now| {
+        let call = call(&action).in_session(session.map(str::to_string));
+        is_begun(approvals.take(&action, &call, now).unwrap())
     };
     assert!(covered(Some("s1"), NOW) && covered(Some("s1"), NOW + day - 1));
     assert!(!covered(Some("s2"), NOW) && !covered(None, NOW) && !covered(Some("s1"), NOW + day));
@@ -308,9 +369,9 @@ fn an_approval_of_a_run_is_good_for_that_run() {
     let id = approvals.ask(&action, of_run, NOW).unwrap();
     let scope = ApprovalScope::Run { fixed: Some(vec![]) };
     approvals.approve(&id, scope.clone(), None, NOW).unwrap();
-    let covered = |run| {
-        let place = CallPlace { run, session: Some("s1") };
-        matches!(approvals.take(&action, place, NOW).unwrap(), Found::Covered { .. })
+    let covered = |run: Option<&str>| {
+        let call = call(&action).in_run(run.map(str::to_string));
+        is_begun(approvals.take(&action, &call, NOW).unwrap())
     };
     assert!(covered(Some("R-1")) && !covered(Some("R-2")) && !covered(None));
     let id = approvals.ask(&action, call(&action), NOW).unwrap();
@@ -319,29 +380,27 @@ fn an_approval_of_a_run_is_good_for_that_run() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said_to_be_so() {
-    let store = store();
-    let approvals = approvals(&store);
-    let action = action(json!({ "text": "x".repeat(300_000) }));
-    approvals.ask(&action, call(&action), NOW).unwrap();
-    assert!(!approvals.list(NOW).unwrap()[0].is_shown_whole());
-}
-
-#[test]
 fn no_more_wait_than_there_is_room_for() {
-    let store = store();
-    let approvals = approvals(&store);
-    let ask = |number: usize, now| {
-        let action = action(json!({ "n": number }));
+    let approvals = CallApprovals::with_room(store(), 20, 5);
+    let ask = |who: usize, number: usize, now| {
+        let action = Action { principal: Some(who.to_string()), ..action(json!({ "n": number })) };
         approvals.ask(&action, call(&action), now)
     };
-    for number in 0..2_000 {
-        ask(number, NOW).unwrap();
+    let mut asked = Vec::new();
+    for who in 0..4 {
+        for number in 0..5 {
+            asked.push(ask(who, number, NOW).unwrap());
+        }
+        // One who asks too much keeps nobody else from it.
+        assert!(ask(who, 5, NOW).unwrap_err().is_full());
     }
-    assert!(ask(2_000, NOW).unwrap_err().is_full());
-    // What is over makes room.
+    assert!(ask(4, 0, NOW).unwrap_err().is_full());
+    // What is decided makes room.
+    approvals.deny(&asked[0], None, NOW).unwrap();
+    ask(4, 0, NOW).unwrap();
+    // And what is over.
     let later = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
-    ask(2_000, later).unwrap();
+    ask(0, 5, later).unwrap();
     assert_eq!(approvals.list(later).unwrap().len(), 1);
 }
 

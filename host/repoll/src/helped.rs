@@ -92,36 +92,40 @@ impl HelpedTask {
         }
     }
 
-    fn help(
-        &self,
-        mut future: MutexGuard<'_, Option<BoxFuture<'static, ()>>>,
-        work: impl FnOnce(),
-    ) {
+    fn help(&self, future: MutexGuard<'_, Option<BoxFuture<'static, ()>>>, work: impl FnOnce()) {
         let _entered = self.runtime.enter();
         self.alarm.begin();
         work();
         let until = Instant::now() + MAX_HELP;
-        let (polled, has_more) = self.alarm.poll(
-            || match &mut *future {
-                None => Poll::Ready(()),
-                Some(future) => {
-                    let mut context = Context::from_waker(&self.waker);
-                    let poll = AssertUnwindSafe(|| future.as_mut().poll(&mut context));
-                    // What has panicked is over, as it is where its task panics.
-                    catch_unwind(poll).unwrap_or(Poll::Ready(()))
-                }
-            },
-            || Instant::now() < until,
-        );
-        let over = if polled.is_ready() { future.take() } else { None };
-        drop(future);
-        drop(over);
+        let poll = |future: &mut BoxFuture<'static, ()>, context: &mut Context<'_>| {
+            let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+            // What has panicked is over, as it is where its task panics.
+            catch_unwind(poll).unwrap_or(Poll::Ready(()))
+        };
+        let (polled, has_more) = self.poll_with(future, poll, || Instant::now() < until);
         if polled.is_ready() || has_more {
             self.alarm.task.wake();
         }
         if self.is_dropped.load(Ordering::SeqCst) {
             self.forget();
         }
+    }
+
+    /// Polls the future, and drops it once it is over. Says whether there is more to do at once.
+    fn poll_with(
+        &self,
+        mut future: MutexGuard<'_, Option<BoxFuture<'static, ()>>>,
+        poll: impl Fn(&mut BoxFuture<'static, ()>, &mut Context<'_>) -> Poll<()>,
+        go_on: impl Fn() -> bool,
+    ) -> (Poll<()>, bool) {
+        let mut context = Context::from_waker(&self.waker);
+        let once = || future.as_mut().map_or(Poll::Ready(()), |future| poll(future, &mut context));
+        let (polled, has_more) = self.alarm.poll(once, go_on);
+        let over = if polled.is_ready() { future.take() } else { None };
+        // Nobody finds it locked while it is dropped.
+        drop(future);
+        drop(over);
+        (polled, has_more)
     }
 
     /// The future, unless somebody polls it.
@@ -147,19 +151,17 @@ impl Future for Polling {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let HelpedTask { alarm, waker, .. } = &*self.0;
+        let HelpedTask { alarm, .. } = &*self.0;
         alarm.task.register(context.waker());
-        let Some(mut future) = self.0.lock() else {
+        let Some(future) = self.0.lock() else {
             // Who helps polls once more, or has this woken.
             alarm.wake_by_ref();
             return Poll::Pending;
         };
-        let Some(polled) = &mut *future else { return Poll::Ready(()) };
-        let mut context_of_it = Context::from_waker(waker);
-        let (polled, has_more) = alarm.poll(|| polled.as_mut().poll(&mut context_of_it), || true);
-        let over = if polled.is_ready() { future.take() } else { None };
-        drop(future);
-        drop(over);
+        let poll = |future: &mut BoxFuture<'static, ()>, context: &mut Context<'_>| {
+            future.as_mut().poll(context)
+        };
+        let (polled, has_more) = self.0.poll_with(future, poll, || true);
         if has_more {
             context.waker().wake_by_ref();
         }

@@ -19,7 +19,9 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-pub use journal::{ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch};
+pub use journal::{
+    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
+};
 pub use run::{NewRun, Run, RunState, is_run_id};
 pub use runs::{EndedRun, RunHold, Runs};
 

@@ -97,6 +97,9 @@ pub struct Run {
     pub began: u64,
     /// How often it was begun or went on.
     pub attempts: u32,
+    /// The hash of the last entry of its journal, where it goes on no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<String>,
     /// What began.
     #[serde(flatten)]
     pub of: NewRun,

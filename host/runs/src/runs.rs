@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, ItemOutcome, ItemQuota, LogCheck, LogPolicy, MAX_BATCH_ENTRIES, NewEntry,
-    ProcessLock, Store, StoreError, all_items, check_log,
+    Change, Durability, ItemOutcome, ItemQuota, LogCheck, LogHash, LogPolicy, LogSummary,
+    MAX_BATCH_ENTRIES, NewEntry, ProcessLock, Store, StoreError, all_items, check_log,
 };
 
 use crate::journal::{self, Journal, JournalEntry};
@@ -39,7 +39,7 @@ impl EndedRun {
         state: RunState,
         journal: Vec<JournalEntry>,
     ) -> Self {
-        Self { run: Run { id, began, attempts: 1, of, state }, journal }
+        Self { run: Run { id, began, attempts: 1, journal: None, of, state }, journal }
     }
 }
 
@@ -72,7 +72,8 @@ impl Runs {
     /// Where the store fails, or is full of runs that go on.
     pub fn begin(self: &Arc<Self>, id: String, of: NewRun, began: u64) -> Result<RunHold> {
         let lock = self.process_lock()?;
-        let run = Run { id, began, attempts: 1, of, state: RunState::Running { lock } };
+        let state = RunState::Running { lock };
+        let run = Run { id, began, attempts: 1, journal: None, of, state };
         let version = self.put(&run, None, began)?.ok_or(RunError::NoRandomness)?;
         let runs = self.clone();
         Ok(RunHold { runs, run, before: None, version, now: began, is_over: false })
@@ -88,19 +89,23 @@ impl Runs {
         let items: Vec<_> = ended
             .iter()
             .map(|EndedRun { run, journal }| {
-                (log_of(&run.id), run.write(), journal::write(journal))
+                let values = journal::write(journal);
+                let numbered = (1..).zip(&values);
+                let last = numbered
+                    .fold(LogHash::NONE, |hash, (number, value)| hash.next(number, now, value));
+                let run = Run { journal: Some(last.to_string()), ..run.clone() };
+                (log_of(&run.id), run.write(), values)
             })
             .collect();
-        let logs: Vec<Vec<_>> = items
-            .iter()
-            .map(|(_, _, values)| values.iter().map(|value| NewEntry { at: now, value }).collect())
-            .collect();
+        let logs: Vec<Vec<_>> =
+            items.iter().map(|(_, _, values)| entries_of(values, now)).collect();
         let mut changes = Vec::new();
         for ((EndedRun { run, .. }, (log, value, _)), entries) in
             ended.iter().zip(&items).zip(&logs)
         {
             let (kind, id, expires) = (KIND, &*run.id, Some(kept_until(run.began)));
-            changes.push(Change::AddItem { kind, id, value, expires, quota: QUOTA });
+            let (version, quota) = (None, QUOTA);
+            changes.push(Change::PutItem { kind, id, version, value, expires, quota });
             let max_bytes = MAX_JOURNAL_BYTES;
             let appended = entries.chunks(MAX_BATCH_ENTRIES);
             changes.extend(appended.map(|entries| Change::Append { log, entries, max_bytes }));
@@ -149,14 +154,14 @@ impl Runs {
                 return Err(not_paused("it has ended"));
             }
         }
-        if !self.is_as_written(id)? {
+        if !self.is_as_written(&run)? {
             return Err(RunError::Damaged(id.to_string()));
         }
         let journal = self.journal(id)?;
         let lock = self.process_lock()?;
         let before = run.clone();
         let attempts = run.attempts + 1;
-        let run = Run { state: RunState::Running { lock }, attempts, ..run };
+        let run = Run { state: RunState::Running { lock }, attempts, journal: None, ..run };
         let version = self.put(&run, Some(version), now)?;
         let version = version.ok_or_else(|| not_paused("somebody else has resumed it"))?;
         let runs = self.clone();
@@ -249,8 +254,11 @@ impl Runs {
     /// # Errors
     ///
     /// Where the store fails.
-    pub fn is_as_written(&self, id: &str) -> Result<bool> {
-        Ok(matches!(check_log(&*self.store, &log_of(id))?, LogCheck::Whole(_)))
+    pub fn is_as_written(&self, run: &Run) -> Result<bool> {
+        let LogCheck::Whole(summary) = check_log(&*self.store, &log_of(&run.id))? else {
+            return Ok(false);
+        };
+        Ok(run.journal.as_ref().is_none_or(|last| *last == summary.last.to_string()))
     }
 
     fn read(&self, id: &str, now: u64) -> Result<Option<(Run, u64)>> {
@@ -323,12 +331,26 @@ impl Runs {
         Ok(())
     }
 
-    fn write(&self, id: &str, entries: &[JournalEntry], now: u64) -> Result<()> {
+    /// Notes what a run that goes on has done since, so that it can be seen, and is known where its process dies.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn note(&self, id: &str, entries: &[JournalEntry], now: u64) -> Result<()> {
+        self.write(id, entries, Durability::Process, now)
+    }
+
+    fn write(
+        &self,
+        id: &str,
+        entries: &[JournalEntry],
+        durability: Durability,
+        now: u64,
+    ) -> Result<()> {
         let values = journal::write(entries);
-        let policy = LogPolicy { max_bytes: MAX_JOURNAL_BYTES, durability: Durability::Disk };
+        let policy = LogPolicy { max_bytes: MAX_JOURNAL_BYTES, durability };
         for batch in values.chunks(MAX_BATCH_ENTRIES) {
-            let entries: Vec<_> = batch.iter().map(|value| NewEntry { at: now, value }).collect();
-            self.store.append(&log_of(id), &entries, policy)?;
+            self.store.append(&log_of(id), &entries_of(batch, now), policy)?;
         }
         Ok(())
     }
@@ -347,6 +369,11 @@ impl Runs {
 /// Until when a run is kept that was changed at this time.
 fn kept_until(now: u64) -> u64 {
     now.saturating_add(u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Entries of a log with these values.
+fn entries_of(values: &[Vec<u8>], now: u64) -> Vec<NewEntry<'_>> {
+    values.iter().map(|value| NewEntry { at: now, value }).collect()
 }
 
 fn log_of(id: &str) -> String {
@@ -382,8 +409,10 @@ impl RunHold {
     ///
     /// Where the store fails, or somebody took this process for dead.
     pub fn end(mut self, state: RunState, entries: &[JournalEntry], now: u64) -> Result<Run> {
-        self.runs.write(&self.run.id, entries, now)?;
-        let run = Run { state, ..self.run.clone() };
+        self.runs.write(&self.run.id, entries, Durability::Disk, now)?;
+        let summary = self.runs.store.log(&log_of(&self.run.id))?;
+        let journal = Some(summary.unwrap_or(LogSummary::EMPTY).last.to_string());
+        let run = Run { state, journal, ..self.run.clone() };
         let put = self.runs.put(&run, Some(self.version), now)?;
         self.is_over = true;
         let why = "its process was taken for dead".to_string();

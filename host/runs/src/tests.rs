@@ -23,7 +23,7 @@ fn new_run() -> NewRun {
 
 fn entry(key: &str, call: &str, arguments: Value, answer: Value) -> JournalEntry {
     let digest = ArgumentsDigest::of(&arguments);
-    JournalEntry::call(key, call, digest, JournalAnswer::Value(answer), 7)
+    JournalEntry::call(key.into(), call.into(), digest, JournalAnswer::Value(answer.into()), 7)
 }
 
 fn paused() -> RunState {
@@ -44,7 +44,7 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     assert_eq!(resume(&other, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
     let entries = [
         entry("1", "files__read", json!({ "a": 1, "b": 2 }), json!("x")),
-        JournalEntry::step("2:choice", json!([1])),
+        JournalEntry::step("2:choice".into(), json!([1])),
     ];
     hold.end(paused(), &entries, NOW).unwrap();
     assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, paused());
@@ -58,10 +58,10 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     assert_eq!(resume(&one, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
     let same = ArgumentsDigest::of(&json!({ "b": 2, "a": 1 }));
     let answer = journal.answer("1", Some("files__read"), Some(&same)).unwrap();
-    assert_eq!(answer, Some(&JournalAnswer::Value(json!("x"))));
+    assert_eq!(answer, Some(&JournalAnswer::Value(json!("x").into())));
     assert_eq!(
         journal.answer("2:choice", None, None).unwrap(),
-        Some(&JournalAnswer::Value(json!([1])))
+        Some(&JournalAnswer::Value(json!([1]).into()))
     );
     assert_eq!(journal.answer("3", Some("files__read"), Some(&same)).unwrap(), None);
     let done = RunState::Done { value: json!(1), printed: "p".into() };
@@ -69,6 +69,33 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     assert_eq!(one.journal(&id).unwrap().len(), 3);
     assert_eq!(one.get(&id, NOW).unwrap().unwrap().state, done);
     assert_eq!(resume(&one, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
+}
+
+#[test]
+fn a_journal_that_is_missing_or_shorter_is_not_gone_on_with() {
+    let store = store();
+    let runs = runs(&store);
+    let entries = [entry("1", "a", json!({}), json!(1))];
+    let pause = || {
+        let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+        let id = hold.run().id.clone();
+        (id, hold.end(paused(), &entries, NOW).unwrap())
+    };
+    let (id, run) = pause();
+    assert!(runs.is_as_written(&run).unwrap());
+    store.remove_log(&format!("run/{id}")).unwrap();
+    assert!(!runs.is_as_written(&run).unwrap());
+    assert!(resume(&runs, &id).unwrap_err().contains("is damaged"));
+    // One that goes on is known to be longer.
+    let (id, _) = pause();
+    let (hold, _) = resume(&runs, &id).unwrap();
+    runs.note(&id, &entries, NOW).unwrap();
+    let run = hold.end(paused(), &entries, NOW).unwrap();
+    assert!(runs.is_as_written(&run).unwrap());
+    let ended = EndedRun::new("R-1".into(), new_run(), NOW, RunState::Unknown, entries.to_vec());
+    runs.keep(&[ended], NOW).unwrap();
+    let kept = runs.get("R-1", NOW).unwrap().unwrap();
+    assert!(kept.journal.is_some() && runs.is_as_written(&kept).unwrap());
 }
 
 #[test]
@@ -88,10 +115,31 @@ fn what_a_script_does_otherwise_is_told_with_its_place() {
         format!("{begin}it called a with other arguments before")
     );
     assert_eq!(differs(None, Value::Null), format!("{begin}it called a before, and a step now"));
-    let long = entry("1", "a", json!({}), json!("x".repeat(600_000)));
+    let mut new = NewEntries::after(&journal);
+    new.push(entry("2", "b", json!({}), json!("x".repeat(500_000))));
+    assert_eq!(new.left_out(), None);
+    new.push(entry("1", "a", json!({}), json!("x".repeat(600_000))));
+    assert_eq!(new.left_out(), Some("a"));
+    let long = new.take().pop().unwrap();
     assert!(matches!(long.answer, JournalAnswer::TooLong(_)));
-    let journal: Journal = [long].into_iter().collect();
+    // Nor is there room for many that are shorter.
+    for number in 0..20 {
+        new.push(entry(&number.to_string(), "b", json!({}), json!("x".repeat(500_000))));
+    }
+    let all = new.take();
+    new.push(entry("last", "b", json!({}), json!(1)));
+    new.put_back(all);
+    let mut all = new.take();
+    assert_eq!(all.pop().unwrap().key, "last");
+    let is_kept = |entry: &&JournalEntry| matches!(entry.answer, JournalAnswer::Value(_));
+    assert_eq!((all.len(), all.iter().filter(is_kept).count()), (20, 15));
+    let unknown =
+        JournalEntry { answer: JournalAnswer::Unknown, ..entry("1", "a", json!({}), json!(1)) };
+    let journal: Journal = [unknown].into_iter().collect();
     let digest = ArgumentsDigest::of(&json!({}));
+    let error = journal.answer("1", Some("a"), Some(&digest)).unwrap_err().to_string();
+    assert_eq!(error, format!("{begin}how the call of a ended is not known"));
+    let journal: Journal = [long].into_iter().collect();
     let error = journal.answer("1", Some("a"), Some(&digest)).unwrap_err().to_string();
     assert_eq!(error, format!("{begin}the answer of a was too long to be kept"));
 }

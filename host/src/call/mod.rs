@@ -18,6 +18,7 @@ use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_types::name::nearest;
 use tenon_types::{CallContext, ErrorCode, McpOperation};
@@ -301,7 +302,42 @@ pub struct Caller {
     pub depth: u32,
     /// The calls that this one is made for, where it is a plugin that calls.
     pub outer: OuterCalls,
+    /// Says whether the call has reached its plugin.
+    pub begins: BeginMark,
 }
+
+/// Says of a call whether it has reached its plugin, also where nobody waits for it any more. A host leaves it empty.
+#[derive(Debug, Clone, Default)]
+pub struct BeginMark(Option<Arc<AtomicBool>>);
+
+impl BeginMark {
+    /// A mark of a call that begins later.
+    pub(crate) fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    pub(crate) fn set(&self) {
+        if let Some(mark) = &self.0 {
+            mark.store(true, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.as_ref().is_some_and(|mark| mark.load(Ordering::SeqCst))
+    }
+}
+
+impl PartialEq for BeginMark {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for BeginMark {}
 
 impl Caller {
     /// The client that hears how far the call has come: that of a call which no plugin makes, and which handles no

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tenon_call_approvals::{
-    Action, ApprovalScope, AskedCall, BegunCall, CallApprovalError, CallApprovals, CallPlace, Found,
+    Action, ApprovalScope, AskedCall, BegunCall, CallApprovalError, CallApprovals, Found,
 };
 use tenon_config::call_policy::{CallDecision, CallFacts};
 use tenon_config::diagnostic::chain;
-use tenon_store::LazyStore;
+use tenon_store::{IdKind, LazyStore};
 use tenon_types::text::{cut, visible};
-use tenon_types::{FormAnswer, FormRequest};
+use tenon_types::{FormAnswer, FormRequest, INPUT_KEY};
 
 use super::pipeline::Request;
 use super::state::CallState;
@@ -95,15 +95,14 @@ async fn approve<R: Request>(
         refused(state, CallRefusal::Unasked { by: by.to_string(), problem })
     };
     let action = Arc::new(action(request, state));
-    let (taken, session) = (action.clone(), state.caller.session_id.clone());
-    let run = state.caller.run.clone();
-    let take = move |all: &Arc<CallApprovals>, now| {
-        let place = CallPlace { session: session.as_deref(), run: run.as_deref() };
-        all.take(&taken, place, now)
-    };
-    let found = permissions.run(take).await;
-    let interrupted = match found.map_err(|error| unkept(state, &by, &error))? {
-        Found::Covered { .. } => return Ok(()),
+    let mut call = to_approve(request, state, by);
+    let asked = AskedCall::new(call.arguments.clone(), call.by.clone())
+        .in_session(call.session.clone())
+        .in_run(call.run.as_deref().map(str::to_string))
+        .by_agent(call.agent.clone());
+    let (taken, of) = (action.clone(), asked.clone());
+    let found = permissions.run(move |all, now| all.take(&taken, &of, now)).await;
+    match found.map_err(|error| unkept(state, &call.by, &error))? {
         Found::Begun(begun) => {
             state.begun = Some(begun);
             return Ok(());
@@ -112,13 +111,11 @@ async fn approve<R: Request>(
             return Err(refused(state, CallRefusal::Denied { reason }));
         }
         Found::Running { id } => return Err(refused(state, CallRefusal::Running { id })),
-        Found::Undecided { unknown_since } => unknown_since,
-    };
-    let call = to_approve(request, state, by, interrupted);
-    let asked = AskedCall::new(call.arguments.clone(), call.by.clone())
-        .in_session(call.session.clone())
-        .in_run(call.run.as_deref().map(str::to_string))
-        .by_agent(call.agent.clone());
+        Found::Undecided { unknown_since } => {
+            let time = |at| SystemTime::UNIX_EPOCH + Duration::from_millis(at);
+            call.interrupted = unknown_since.map(time);
+        }
+    }
     match decide(&permissions, state, &call).await {
         CallApproval::Approved { scope, holds } => {
             let begin = move |all: &Arc<CallApprovals>, now| {
@@ -129,7 +126,13 @@ async fn approve<R: Request>(
             state.begun = Some(begun.into());
             Ok(())
         }
-        CallApproval::Denied { reason } => Err(refused(state, CallRefusal::Denied { reason })),
+        CallApproval::Denied { reason } => {
+            let noted = permissions.run(move |all, now| all.note_denied(&action, asked, now));
+            if let Err(error) = noted.await {
+                tracing::warn!("that a call was denied is not kept: {}", chain(&error));
+            }
+            Err(refused(state, CallRefusal::Denied { reason }))
+        }
         CallApproval::Undecided => {
             let asked = permissions.run(move |all, now| all.ask(&action, asked, now)).await;
             let id = asked.map_err(|error| unkept(state, &call.by, &error))?;
@@ -158,12 +161,7 @@ fn action<R: Request>(request: &R, state: &CallState) -> Action {
 }
 
 /// What whoever decides sees of a call.
-fn to_approve<R: Request>(
-    request: &R,
-    state: &CallState,
-    by: String,
-    interrupted: Option<u64>,
-) -> CallToApprove {
+fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToApprove {
     let mut arguments = state.arguments.value().clone();
     state.mask(&mut arguments);
     CallToApprove {
@@ -175,7 +173,7 @@ fn to_approve<R: Request>(
         agent: state.caller.agent_id.clone(),
         session: state.caller.session_id.clone(),
         run: state.caller.run.clone(),
-        interrupted: interrupted.map(|at| SystemTime::UNIX_EPOCH + Duration::from_millis(at)),
+        interrupted: None,
     }
 }
 
@@ -198,6 +196,9 @@ const RUN: &str = "approve all calls of this tool in this run";
 const STANDING: &str = "approve it always";
 const DENY: &str = "deny";
 
+/// What questions are called among those of their call.
+const QUESTIONS: IdKind = IdKind::new("approval-");
+
 /// Asks the user of the client that the call is made for.
 async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
     let Some(client) = state.caller.client.as_ref().map(|client| client.features()) else {
@@ -213,7 +214,11 @@ async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
         session_id: call.session.clone(),
         ..Requester::default()
     };
-    match client.ask(&requester, form(call, &arguments)).await {
+    let Some(name) = QUESTIONS.random() else { return CallApproval::Undecided };
+    let mut form = form(call, &arguments);
+    // An answer that was sent before the question is none: nobody knows this name.
+    form.extra.insert("_meta".into(), json!({ INPUT_KEY: name }));
+    match client.ask(&requester, form).await {
         Ok(FormAnswer::Accepted(content)) => decision(&content, call.run.is_some()),
         Ok(FormAnswer::Declined) => CallApproval::Denied { reason: None },
         Ok(FormAnswer::Cancelled) => {

@@ -371,6 +371,9 @@ async fn attempt<R: Request>(
         let wall = most.min(left);
         let Attempt { number: attempt, timeout, context, current_call } = state.next_attempt(wall);
         let began = Instant::now();
+        if started.is_ok() {
+            state.caller.begins.set();
+        }
         let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
         state.bytes_in = bytes_in;
         let answer = async {

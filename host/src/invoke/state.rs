@@ -12,8 +12,8 @@ use tracing::Span;
 use super::{InvokeContext, next_call, permission};
 use crate::call::mask;
 use crate::call::{
-    Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall, Failure,
-    TraceParent, Usage,
+    BeginMark, Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall,
+    Failure, TraceParent, Usage,
 };
 use crate::observe::event::{CallEvent, Event, Step};
 use crate::observe::history::{QueuedRecord, Record, milliseconds};
@@ -191,7 +191,8 @@ impl CallState {
         };
         let (timeout, context) = self.caller_now().context_of(call_id, self.trace, wall);
         let traceparent = context.traceparent.clone();
-        let mut caller = Caller { traceparent, timeout: None, ..self.caller.clone() };
+        let begins = BeginMark::default();
+        let mut caller = Caller { traceparent, timeout: None, begins, ..self.caller.clone() };
         if self.kind == CallKind::Hook {
             caller.client = caller.client.map(CallerClient::of_hook);
         }
@@ -203,7 +204,8 @@ impl CallState {
     /// The caller, with the time that is left.
     pub(super) fn caller_now(&self) -> Caller {
         let timeout = self.caller.timeout.map(|all| all.saturating_sub(self.began.elapsed()));
-        Caller { timeout, ..self.caller.clone() }
+        // What is asked of others meanwhile is not this call.
+        Caller { timeout, begins: BeginMark::default(), ..self.caller.clone() }
     }
 
     /// Tells those who watch that the result is free of secrets and short enough.

@@ -4,16 +4,18 @@
 //! script again: calls of the journal are answered from there, and the run goes on where it paused.
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tenon_config::diagnostic::chain;
 use tenon_runs::{
-    ArgumentsDigest, EndedRun, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewRun, Run,
-    RunError, RunHold, RunState, Runs,
+    ArgumentsDigest, EndedRun, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
+    NewRun, Run, RunError, RunHold, RunState, Runs,
 };
 use tenon_types::{McpOperation, mcp_json};
 use tokio::runtime::Handle;
@@ -21,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::Platform;
 use super::ended_runs::{EndedRuns, warn_not_kept};
-use crate::call::{Call, CallError, CallRefusal, Caller};
+use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller};
 use crate::capability::services::InStore;
 use crate::observe::history::milliseconds;
 use crate::register::{CatalogFilter, ToolCatalog};
@@ -63,6 +65,9 @@ impl RunServices {
 /// How long a run may go on before the store learns of it. One that has ended by then is written once, as what it came to.
 const UNWRITTEN: Duration = Duration::from_millis(1);
 
+/// How often it is written what a run has done that goes on.
+const NOTE_EVERY: Duration = Duration::from_millis(250);
+
 /// The most calls that a report names.
 const MAX_CALLED: usize = 50;
 
@@ -76,7 +81,8 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     /// What it printed.
     pub printed: String,
-    /// What it called in this attempt and reached a plugin, in the order in which the answers came; the first fifty.
+    /// What it called in this attempt and reached a plugin, in the order in which the answers came; the first fifty. Those
+    /// that it was not waited for come last.
     pub called: Vec<String>,
     /// What it used, in this attempt.
     pub usage: RunUsage,
@@ -91,7 +97,7 @@ pub enum RunOutcome {
     /// With an error.
     Failed {
         /// A code for programs: `invalid-script`, `failed` for what the script throws, `trapped`, `limit`,
-        /// `invalid-result`, `diverged` or `state`.
+        /// `invalid-result`, `diverged` or `state`; in what is kept of a run that nobody waited for, `cancelled`.
         code: String,
         /// What is wrong, with its place in the script where it has one.
         message: String,
@@ -123,7 +129,7 @@ pub struct RunUsage {
 /// What a run is of: a script that begins, or one that goes on.
 enum Begin {
     New(NewRun),
-    Resumed(RunHold, Journal),
+    Resumed(Box<RunHold>, Journal),
 }
 
 impl Platform {
@@ -233,7 +239,7 @@ impl Runner {
             runs.resume(&resumed, principal.as_deref(), profile.as_deref(), now)
         };
         let (hold, journal) = self.platform.inner.runs.runs.run(resume).await?;
-        self.go_on(id.to_string(), Begin::Resumed(hold, journal)).await
+        self.go_on(id.to_string(), Begin::Resumed(hold.into(), journal)).await
     }
 
     async fn go_on(&self, id: String, begin: Begin) -> Result<RunReport, RunError> {
@@ -253,10 +259,13 @@ impl Runner {
         let run = async {
             let mut run = pin!(run);
             match tokio::time::timeout(UNWRITTEN, &mut run).await {
-                Ok(ran) => ran,
-                Err(_) => {
-                    host.advance(|unwritten| unwritten.lasts = true);
-                    run.await
+                Ok(ran) => return ran,
+                Err(_) => host.advance(|unwritten| unwritten.lasts = true),
+            }
+            loop {
+                match tokio::time::timeout(NOTE_EVERY, &mut run).await {
+                    Ok(ran) => break ran,
+                    Err(_) => host.write_noted().await,
                 }
             }
         };
@@ -270,7 +279,14 @@ impl Runner {
             |code: &str, message: String| RunOutcome::Failed { code: code.into(), message };
         let (outcome, printed, usage) = match ran {
             Err(_) => {
-                let message = format!("it took longer than {:?}", limits.wall);
+                let mut message = format!("it took longer than {:?} (`runs.wall`)", limits.wall);
+                let unfinished = host.unfinished();
+                if !unfinished.is_empty() {
+                    let names: Vec<_> =
+                        unfinished.iter().filter_map(|of| of.call.as_deref()).collect();
+                    message +=
+                        &format!("; how the call of {} ended is not known", names.join(" and "));
+                }
                 (failed("limit", message), String::new(), usage(host.calls(), 0))
             }
             Ok(Err(failure)) => (failed("host", failure.to_string()), String::new(), usage(0, 0)),
@@ -310,11 +326,25 @@ struct RunInProgress {
     runtime: Handle,
     caller: Caller,
     replayed: Journal,
-    noted: Mutex<Vec<JournalEntry>>,
+    /// What was answered, and is not written yet.
+    noted: Mutex<NewEntries>,
+    /// How many calls were answered.
+    answered: AtomicU64,
+    /// The calls that have no answer. One is noted and taken from here while `noted` is locked.
+    unanswered: Mutex<Vec<UnansweredCall>>,
     /// The first calls that reached a plugin.
-    called: Mutex<Vec<String>>,
+    called: Mutex<Vec<Arc<str>>>,
     stopped: Mutex<Option<Stopped>>,
     kept: Mutex<Kept>,
+}
+
+/// A call that has no answer yet.
+struct UnansweredCall {
+    key: String,
+    name: Arc<str>,
+    arguments: ArgumentsDigest,
+    began: Instant,
+    begins: BeginMark,
 }
 
 /// Why a run goes no further.
@@ -354,7 +384,7 @@ impl RunInProgress {
                 let unwritten = Unwritten { new: new.into(), calls: false, lasts: false };
                 (Kept::Unwritten(unwritten), Journal::default())
             }
-            Begin::Resumed(hold, journal) => (Kept::Begun(hold.into()), journal),
+            Begin::Resumed(hold, journal) => (Kept::Begun(hold), journal),
         };
         Self {
             platform: platform.clone(),
@@ -364,8 +394,10 @@ impl RunInProgress {
             at,
             runtime: Handle::current(),
             caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
+            noted: Mutex::new(NewEntries::after(&replayed)),
             replayed,
-            noted: Mutex::default(),
+            answered: AtomicU64::new(0),
+            unanswered: Mutex::default(),
             called: Mutex::default(),
             stopped: Mutex::default(),
             kept: Mutex::new(kept),
@@ -394,24 +426,98 @@ impl RunInProgress {
         tokio::spawn(self.platform.inner.runs.runs.run(begin))
     }
 
+    /// How many calls there were.
     fn calls(&self) -> u64 {
-        lock(&self.noted).len() as u64
+        self.answered.load(Ordering::Relaxed) + lock(&self.unanswered).len() as u64
     }
 
     fn called(&self) -> Vec<String> {
-        lock(&self.called).clone()
+        let answered = lock(&self.called).clone();
+        let unfinished = self.unfinished().into_iter().filter_map(|entry| entry.call);
+        answered
+            .into_iter()
+            .chain(unfinished)
+            .take(MAX_CALLED)
+            .map(|name| name.to_string())
+            .collect()
+    }
+
+    /// The calls that have reached a plugin, and whose answers nobody knows, as entries of the journal.
+    fn unfinished(&self) -> Vec<JournalEntry> {
+        let unanswered = lock(&self.unanswered);
+        let begun = unanswered.iter().filter(|call| call.begins.is_set());
+        let entry = |call: &UnansweredCall| {
+            let (key, name, micros) =
+                (call.key.clone(), call.name.clone(), micros_since(call.began));
+            JournalEntry::call(key, name, call.arguments, JournalAnswer::Unknown, micros)
+        };
+        begun.map(entry).collect()
+    }
+
+    /// What is not written yet, with the calls that have no answer.
+    fn rest(&self) -> Vec<JournalEntry> {
+        let mut noted = lock(&self.noted);
+        let mut entries = noted.take();
+        entries.extend(self.unfinished());
+        entries
     }
 
     /// A call has reached a plugin, or may have.
-    fn note_called(&self, name: &str) {
+    fn note_called(&self, name: Arc<str>) {
         let mut called = lock(&self.called);
         if called.len() < MAX_CALLED {
-            called.push(name.to_string());
+            called.push(name);
         }
     }
 
     fn note(&self, entry: JournalEntry) {
         lock(&self.noted).push(entry);
+    }
+
+    /// Writes what was noted by now, where the store knows the run.
+    async fn write_noted(&self) {
+        let begins = {
+            let mut kept = lock(&self.kept);
+            match std::mem::replace(&mut *kept, Kept::Over) {
+                Kept::Begins(begins) if begins.is_finished() => begins.now_or_never(),
+                other => {
+                    *kept = other;
+                    None
+                }
+            }
+        };
+        if let Some(begun) = begins {
+            let begun = begun.expect("it does not panic, and is not aborted");
+            *lock(&self.kept) = match begun {
+                Ok(hold) => Kept::Begun(hold.into()),
+                Err(error) => Kept::Begins(tokio::spawn(async { Err(error) })),
+            };
+        }
+        if !matches!(*lock(&self.kept), Kept::Begun(_)) || lock(&self.noted).is_empty() {
+            return;
+        }
+        let (id, entries) = (self.id.clone(), Arc::new(lock(&self.noted).take()));
+        let written = entries.clone();
+        let write = move |runs: &Arc<Runs>, now| runs.note(&id, &written, now);
+        if let Err(error) = self.platform.inner.runs.runs.run(write).await {
+            warn_not_kept(&error);
+            // What was written in part is written again. Of one place in the run, each entry says the same.
+            lock(&self.noted).put_back(Arc::unwrap_or_clone(entries));
+        }
+    }
+
+    /// What becomes of a run that nobody waits for any more. How the calls ended that have no answer is not known.
+    fn given_up(&self) -> (RunState, Vec<JournalEntry>) {
+        let has_unfinished = !self.unfinished().is_empty();
+        let state = match has_unfinished {
+            true => RunState::Unknown,
+            false => RunState::Failed {
+                code: "cancelled".into(),
+                message: "nobody waited for it any more".into(),
+                printed: String::new(),
+            },
+        };
+        (state, self.rest())
     }
 
     fn stop(&self, why: Stopped) -> RunStop {
@@ -448,6 +554,17 @@ impl RunInProgress {
     /// Writes how far the run came. One that is paused or was resumed is kept when this returns; another one that has ended is
     /// written afterwards.
     async fn keep(&self, outcome: RunOutcome, printed: &str) -> RunOutcome {
+        let left_out = lock(&self.noted).left_out().map(str::to_string);
+        let outcome = match (outcome, left_out) {
+            (RunOutcome::Paused { tool, .. }, Some(left_out)) => {
+                let message = format!(
+                    "the call of {tool} has to be approved, and the run cannot pause for it: the answer of {left_out} was \
+                     too long to be kept"
+                );
+                RunOutcome::Failed { code: "limit".into(), message }
+            }
+            (outcome, _) => outcome,
+        };
         let printed = printed.to_string();
         let key = match &*lock(&self.stopped) {
             Some(Stopped::Paused { key, .. }) => key.clone(),
@@ -463,7 +580,7 @@ impl RunInProgress {
                 RunState::Paused { approval: approval.clone(), tool: tool.clone(), key }
             }
         };
-        let entries = std::mem::take(&mut *lock(&self.noted));
+        let entries = self.rest();
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
         let is_paused = matches!(outcome, RunOutcome::Paused { .. });
         let waits = is_paused || matches!(kept, Kept::Begun(_));
@@ -507,27 +624,32 @@ impl RunInProgress {
         }
     }
 
-    async fn call(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+    async fn call(
+        &self,
+        key: &str,
+        what: RunCall,
+        begins: BeginMark,
+    ) -> Result<RunAnswer, RunStop> {
+        let caller = Caller { begins, ..self.caller.clone() };
         match what {
             RunCall::Tool { name, arguments } => {
                 if let Err(problem) = (self.admits)(&name) {
                     return Ok(RunAnswer::Error(problem));
                 }
-                let call = Call { name, arguments, caller: self.caller.clone() };
-                let name = call.name.clone();
+                let call = Call { name: name.to_string(), arguments, caller };
                 let result = self.platform.call(call).await;
                 if result.as_ref().err().is_none_or(CallError::may_have_begun) {
-                    self.note_called(&name);
+                    self.note_called(name.clone());
                 }
                 match result {
                     Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
-                    Ok(result) => Ok(RunAnswer::Value(value_of(&result))),
+                    Ok(result) => Ok(RunAnswer::Value(value_of(&result).into())),
                     Err(error) => self.failed(key, &name, &error),
                 }
             }
             RunCall::Operation { name, plugin, argument } => {
-                match self.operate(name, &plugin, argument).await {
-                    Ok(value) => Ok(RunAnswer::Value(value)),
+                match self.operate(name, &plugin, argument, &caller).await {
+                    Ok(value) => Ok(RunAnswer::Value(value.into())),
                     Err(error) => self.failed(key, name, &error),
                 }
             }
@@ -548,8 +670,14 @@ impl RunInProgress {
     }
 
     /// Lists or reads what a plugin has besides tools.
-    async fn operate(&self, name: &str, plugin: &str, argument: Value) -> Result<Value, CallError> {
-        let (platform, caller, filter) = (&self.platform, &self.caller, &self.catalog.filter);
+    async fn operate(
+        &self,
+        name: &str,
+        plugin: &str,
+        argument: Value,
+        caller: &Caller,
+    ) -> Result<Value, CallError> {
+        let (platform, filter) = (&self.platform, &self.catalog.filter);
         let not_found = |what: McpOperation, name: &str| CallError::NotFound {
             what: what.looked_for(),
             name: name.to_string(),
@@ -594,33 +722,47 @@ impl RunInProgress {
 
 #[async_trait]
 impl RunHost for RunInProgress {
-    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop> {
         let (name, arguments) = match &what {
             RunCall::Tool { name, arguments } => (name.clone(), arguments),
-            RunCall::Operation { name, plugin, argument } => (format!("{name} {plugin}"), argument),
+            RunCall::Operation { name, plugin, argument } => {
+                (format!("{name} {plugin}").into(), argument)
+            }
         };
         let digest = ArgumentsDigest::of(arguments);
-        match self.replayed.answer(key, Some(&name), Some(&digest)) {
+        match self.replayed.answer(&key, Some(&name), Some(&digest)) {
             Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
             Ok(Some(JournalAnswer::Value(value))) => return Ok(RunAnswer::Value(value.clone())),
             Ok(Some(JournalAnswer::Error(message))) => {
                 return Ok(RunAnswer::Error(message.clone()));
             }
-            Ok(Some(JournalAnswer::TooLong(_)) | None) => {}
+            Ok(Some(JournalAnswer::TooLong(_) | JournalAnswer::Unknown) | None) => {}
         }
         self.advance(|unwritten| unwritten.calls = true);
-        let began = Instant::now();
-        let answer = self.call(key, what).await?;
-        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let noted = match &answer {
-            RunAnswer::Value(value) => JournalAnswer::Value(value.clone()),
-            RunAnswer::Error(message) => JournalAnswer::Error(message.clone()),
+        let (began, begins) = (Instant::now(), BeginMark::new());
+        lock(&self.unanswered).push(UnansweredCall {
+            key: key.clone(),
+            name: name.clone(),
+            arguments: digest,
+            began,
+            begins: begins.clone(),
+        });
+        // Where this is given up, it stays among those without an answer.
+        let answer = self.call(&key, what, begins).await;
+        let micros = micros_since(began);
+        let mut noted = lock(&self.noted);
+        lock(&self.unanswered).retain(|call| call.key != key);
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        let known = match &answer {
+            Ok(RunAnswer::Value(value)) => JournalAnswer::Value(value.clone()),
+            Ok(RunAnswer::Error(message)) => JournalAnswer::Error(message.clone()),
+            Err(RunStop) => return answer,
         };
-        self.note(JournalEntry::call(key, &name, digest, noted, micros));
-        Ok(answer)
+        noted.push(JournalEntry::call(key, name, digest, known, micros));
+        answer
     }
 
-    fn step(&self, key: &str) -> Result<Option<Value>, RunStop> {
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop> {
         match self.replayed.answer(key, None, None) {
             Err(mismatch) => Err(self.stop(Stopped::Diverged(mismatch))),
             Ok(Some(JournalAnswer::Value(value))) => Ok(Some(value.clone())),
@@ -628,8 +770,8 @@ impl RunHost for RunInProgress {
         }
     }
 
-    fn keep_step(&self, key: &str, value: &Value) {
-        self.note(JournalEntry::step(key, value.clone()));
+    fn keep_step(&self, key: String, value: Value) {
+        self.note(JournalEntry::step(key, value));
     }
 
     fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
@@ -649,25 +791,40 @@ impl RunHost for RunInProgress {
 }
 
 impl Drop for RunInProgress {
-    /// Nobody waits for the run any more: what it has done is not known.
+    /// Nobody waits for the run any more.
     fn drop(&mut self) {
-        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
+        if matches!(kept, Kept::Unwritten(Unwritten { calls: false, .. }) | Kept::Over) {
+            return;
+        }
+        let (state, entries) = self.given_up();
         // It may be a script's thread that has waited last.
         let runtime = &self.runtime;
-        match std::mem::replace(kept, Kept::Over) {
-            Kept::Unwritten(Unwritten { new, calls: true, .. }) => {
-                let journal = std::mem::take(&mut *lock(&self.noted));
-                let id = self.id.clone();
-                let ended = EndedRun::new(id, *new, self.at, RunState::Unknown, journal);
+        match kept {
+            Kept::Unwritten(Unwritten { new, .. }) => {
+                let ended = EndedRun::new(self.id.clone(), *new, self.at, state, entries);
                 self.platform.inner.runs.ended.add(ended, runtime);
             }
             Kept::Begins(begins) => drop(runtime.spawn(async {
-                let begun = begins.await;
-                // Dropping it writes.
-                drop(tokio::task::spawn_blocking(|| drop(begun)).await);
+                if let Ok(Ok(hold)) = begins.await {
+                    let end = move || end_given_up(hold, state, &entries);
+                    drop(tokio::task::spawn_blocking(end).await);
+                }
             })),
-            Kept::Begun(hold) => drop(runtime.spawn_blocking(|| drop(hold))),
-            Kept::Unwritten(_) | Kept::Over => {}
+            Kept::Begun(hold) => {
+                drop(runtime.spawn_blocking(move || end_given_up(*hold, state, &entries)));
+            }
+            Kept::Over => {}
         }
     }
+}
+
+fn end_given_up(hold: RunHold, state: RunState, entries: &[JournalEntry]) {
+    if let Err(error) = hold.end(state, entries, milliseconds(SystemTime::now())) {
+        warn_not_kept(&error);
+    }
+}
+
+fn micros_since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

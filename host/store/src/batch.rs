@@ -7,12 +7,14 @@ use crate::log::{Durability, NewEntry};
 /// One of several changes that are made in one step.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// Adds an item, which must not be there.
-    AddItem {
+    /// Sets an item.
+    PutItem {
         /// Its kind.
         kind: &'a str,
         /// What it is found by.
         id: &'a str,
+        /// The version that it has before. `None` is an item that must not be there.
+        version: Option<u64>,
         /// What it is.
         value: &'a [u8],
         /// From when on it is worth nothing, in milliseconds since 1970.
@@ -45,10 +47,22 @@ pub enum Change<'a> {
     },
 }
 
+impl<'a> Change<'a> {
+    /// The item that is changed, by its kind and id, and the version that it has to have before; `None` where it must not be
+    /// there. Nothing where a log is changed.
+    pub fn expected(&self) -> Option<(&'a str, &'a str, Option<u64>)> {
+        match *self {
+            Self::PutItem { kind, id, version, .. } => Some((kind, id, version)),
+            Self::RemoveItem { kind, id, version } => Some((kind, id, Some(version))),
+            Self::Append { .. } | Self::RemoveLog { .. } => None,
+        }
+    }
+}
+
 /// Makes changes of items and logs together. Every call blocks.
 pub trait BatchStore: Send + Sync + 'static {
     /// Makes changes in one step, in their order; no two are of the same item. Says whether it did: nothing is changed where an
-    /// item is there that is to be added, or one that is to be removed has another version or is not there.
+    /// item has another version than it is said to have, is not there, or is there and should not be.
     ///
     /// # Errors
     ///

@@ -44,6 +44,21 @@ impl LazyStore {
         Self { file, opened: Mutex::default() }
     }
 
+    /// Checks that the store can be used and changed. One that is not there yet is not made. It blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and where the store cannot be changed.
+    pub fn check(&self) -> StoreResult<()> {
+        let is_missing = self.file.as_ref().is_some_and(|file| !file.exists());
+        let is_open = self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_missing && !is_open {
+            return Ok(());
+        }
+        // There are none of these.
+        self.get()?.remove_expired_items("checks", 0).map(drop)
+    }
+
     /// The store, opened where nobody has. One that could not be opened is tried again the next time. It blocks.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ pub fn check_item(id: &str, value: &[u8]) -> StoreResult<()> {
 /// Where something is too long, or there is too much of it.
 pub fn check_change(change: &Change<'_>) -> StoreResult<()> {
     match *change {
-        Change::AddItem { id, value, .. } => check_item(id, value),
+        Change::PutItem { id, value, .. } => check_item(id, value),
         Change::RemoveItem { id, .. } => check_item(id, &[]),
         Change::Append { entries, .. } => check_new_entries(entries),
         Change::RemoveLog { .. } => Ok(()),

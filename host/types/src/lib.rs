@@ -49,4 +49,4 @@ pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registratio
 pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
 pub use suggestions::{ArgumentCompletion, CompletionReference, Suggestions};
 pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};
-pub use user::{FormAnswer, FormRequest, Root, UrlAnswer, UrlRequest};
+pub use user::{FormAnswer, FormRequest, INPUT_KEY, Root, UrlAnswer, UrlRequest};

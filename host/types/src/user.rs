@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The member of the `_meta` of a form or page that names it among the questions of its call. Clients are not told of it.
+pub const INPUT_KEY: &str = "tenon/inputKey";
+
 /// A question that a form answers. The plugin controls all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormRequest {

@@ -18,8 +18,8 @@ use tenon_host::services::{
     CallClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress, Requester,
 };
 use tenon_host::types::{
-    Completion, CompletionRequest, Error, FormAnswer, FormRequest, LogLevel, Root, UrlAnswer,
-    UrlRequest,
+    Completion, CompletionRequest, Error, FormAnswer, FormRequest, INPUT_KEY, LogLevel, Root,
+    UrlAnswer, UrlRequest,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -30,9 +30,6 @@ use crate::lock;
 use crate::protocol::capabilities::{ClientCapabilities, Severity};
 use crate::protocol::meta::ProgressToken;
 use crate::protocol::write;
-
-/// The member of a question's `_meta` that names it in `inputRequests`.
-const INPUT_KEY: &str = "tenon/inputKey";
 
 /// A question to the user or a model behind a modern client, which waits for its answer.
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::call::Failure;
@@ -19,6 +21,9 @@ const MAX_THREADS: usize = 64;
 
 /// How many threads are kept for the next call.
 const MAX_IDLE_THREADS: usize = 4;
+
+/// How long a thread looks for its next work before it sleeps: to sleep and to be woken takes about as long.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// What a thread does. It gives its answer back, which is sent when the thread is free for the next work: who gets it may
 /// have some at once.
@@ -79,7 +84,7 @@ impl Threads {
             }
         }
         let threads = Arc::downgrade(self);
-        std::thread::Builder::new()
+        thread::Builder::new()
             .name("tenon-script".into())
             .stack_size(STACK_BYTES)
             .spawn(move || serve(work, &threads))
@@ -136,18 +141,30 @@ fn serve(first: Work, threads: &Weak<Threads>) {
         let inbox = wait_in(threads);
         answer();
         let Some(inbox) = inbox else { return };
-        match inbox.recv() {
+        match next(&inbox) {
             Ok(next) => work = next,
             Err(mpsc::RecvError) => return,
         }
     }
 }
 
+/// Waits for the next work. Others who have something to do meanwhile come first.
+fn next(inbox: &mpsc::Receiver<Work>) -> Result<Work, mpsc::RecvError> {
+    let until = Instant::now() + AWAKE;
+    while Instant::now() < until {
+        match inbox.try_recv() {
+            Ok(work) => return Ok(work),
+            Err(mpsc::TryRecvError::Disconnected) => return Err(mpsc::RecvError),
+            Err(mpsc::TryRecvError::Empty) => thread::yield_now(),
+        }
+    }
+    inbox.recv()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
-    use std::thread;
 
     #[tokio::test]
     async fn work_that_follows_other_work_has_its_thread() {

@@ -5,7 +5,7 @@ use crate::{Change, Durability, ItemOutcome, ItemQuota, LogCheck, NewEntry, Stor
 const QUOTA: ItemQuota = ItemQuota { items: 2, bytes: 100 };
 
 fn add<'a>(id: &'a str, value: &'a [u8]) -> Change<'a> {
-    Change::AddItem { kind: "k", id, value, expires: Some(7), quota: QUOTA }
+    Change::PutItem { kind: "k", id, version: None, value, expires: Some(7), quota: QUOTA }
 }
 
 fn append<'a>(log: &'a str, entries: &'a [NewEntry<'a>]) -> Change<'a> {
@@ -53,6 +53,19 @@ pub fn changes_are_made_together_or_not_at_all(store: &dyn Store) {
         assert!(change(&[Change::RemoveLog { log: "m" }]).unwrap());
         let put = store.put_item("k", "z", None, b"", None, QUOTA).unwrap();
         let ItemOutcome::Changed(version) = put else { panic!("{put:?}") };
+        let replace = Change::PutItem {
+            kind: "k",
+            id: "z",
+            version: Some(version),
+            value: b"2",
+            expires: None,
+            quota: QUOTA,
+        };
+        assert!(change(&[replace]).unwrap());
+        assert!(!change(&[replace]).unwrap());
+        let replaced = ids();
+        assert_eq!(*replaced[0].value, *b"2");
+        let version = replaced[0].version;
         assert!(change(&[Change::RemoveItem { kind: "k", id: "z", version }]).unwrap());
     }
 }

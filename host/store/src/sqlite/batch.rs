@@ -11,20 +11,15 @@ impl BatchStore for SqliteStore {
         changes.iter().try_for_each(check_change)?;
         self.write_with(durability, |transaction| {
             // First, since this ends the transaction with what it has changed by then.
-            for change in changes {
-                let (kind, id, expected) = match *change {
-                    Change::AddItem { kind, id, .. } => (kind, id, None),
-                    Change::RemoveItem { kind, id, version } => (kind, id, Some(version)),
-                    Change::Append { .. } | Change::RemoveLog { .. } => continue,
-                };
+            for (kind, id, expected) in changes.iter().filter_map(Change::expected) {
                 if item::find(transaction, kind, id)?.map(|item| item.version) != expected {
                     return Ok(false);
                 }
             }
             for change in changes {
                 match *change {
-                    Change::AddItem { kind, id, value, expires, quota } => {
-                        item::put(transaction, (kind, id), None, (value, expires), quota)?;
+                    Change::PutItem { kind, id, version, value, expires, quota } => {
+                        item::put(transaction, (kind, id), version, (value, expires), quota)?;
                     }
                     Change::RemoveItem { kind, id, version } => {
                         item::remove(transaction, kind, id, version)?;

@@ -110,7 +110,8 @@ impl RunShared {
             true => Ok(()),
             false => {
                 self.progress.calls.fetch_sub(1, Ordering::Relaxed);
-                Err(self.reach(format!("it made {most} calls, and may make no more")))
+                let problem = format!("it made {most} calls, and may make no more (`runs.calls`)");
+                Err(self.reach(problem))
             }
         }
     }
@@ -261,7 +262,9 @@ pub(super) fn count(operations: u64) -> bool {
         let all = shared.progress.operations.fetch_add(more, Ordering::Relaxed) + more;
         if all > shared.limits.operations {
             let most = shared.limits.operations;
-            let _ = shared.reach(format!("it took {most} operations, and may take no more"));
+            let _ = shared.reach(format!(
+                "it took {most} operations, and may take no more (`runs.operations`)"
+            ));
             return true;
         }
         false

@@ -21,7 +21,7 @@ use crate::runtime::rhai::threads::STACK_BYTES;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
-/// What the host itself offers, by the variables that have it. A plugin of such a name is called with `call_tool`.
+/// What the host itself offers, by the variables that have it. The variable of a plugin of such a name ends in `_`.
 const OWN: [&str; 4] = ["tools", "resources", "prompts", "data"];
 
 /// Functions of the host's that no script can define anew.
@@ -38,7 +38,7 @@ const MAX_BRANCHES: usize = 1_000;
 
 /// The tools that scripts can call, as functions.
 pub(crate) struct ToolFunctions {
-    plugins: BTreeMap<String, BTreeMap<String, Vec<ToolFunction>>>,
+    plugins: BTreeMap<ImmutableString, BTreeMap<String, Vec<ToolFunction>>>,
     /// The functions, for engines.
     module: Shared<Module>,
     /// The engine of all runs: to make it takes longer than most scripts do.
@@ -48,7 +48,7 @@ pub(crate) struct ToolFunctions {
 /// A tool as a function.
 pub(super) struct ToolFunction {
     /// The name that callers use.
-    pub(super) tool: String,
+    pub(super) tool: Arc<str>,
     /// The names of its arguments; nothing where it takes others, too.
     pub(super) arguments: Option<BTreeSet<String>>,
     /// Those that have to be there.
@@ -72,14 +72,13 @@ impl ToolFunctions {
     pub(crate) fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a str, &'a ToolDefinition)>,
     ) -> Self {
-        let mut plugins = BTreeMap::<String, BTreeMap<String, Vec<ToolFunction>>>::new();
+        let mut plugins = BTreeMap::<ImmutableString, BTreeMap<_, Vec<_>>>::new();
         for (plugin, tool, definition) in tools {
-            let functions = plugins.entry(identifier(plugin)).or_default();
+            let functions = plugins.entry(variable_of(plugin).into()).or_default();
             let (arguments, required) = arguments_of(&definition.input_schema);
-            let function = ToolFunction { tool: tool.to_string(), arguments, required };
+            let function = ToolFunction { tool: tool.into(), arguments, required };
             functions.entry(identifier(&definition.name)).or_default().push(function);
         }
-        plugins.retain(|variable, _| !OWN.contains(&variable.as_str()));
         let names: BTreeSet<&String> = plugins.values().flat_map(BTreeMap::keys).collect();
         let mut module = Module::new();
         for name in names {
@@ -102,7 +101,7 @@ impl ToolFunctions {
 
     /// The variables that scripts see.
     pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
-        OWN.into_iter().chain(self.plugins.keys().map(String::as_str))
+        OWN.into_iter().chain(self.plugins.keys().map(ImmutableString::as_str))
     }
 
     /// Whether a variable is the host's.
@@ -116,6 +115,11 @@ impl ToolFunctions {
             || self.plugins.values().any(|functions| functions.contains_key(name))
     }
 
+    /// The variable of this name that is a plugin.
+    fn variable(&self, name: &str) -> Option<&ImmutableString> {
+        self.plugins.get_key_value(name).map(|(variable, _)| variable)
+    }
+
     /// The functions of a plugin.
     pub(super) fn of(&self, variable: &str) -> Option<&BTreeMap<String, Vec<ToolFunction>>> {
         self.plugins.get(variable)
@@ -126,25 +130,25 @@ impl ToolFunctions {
         let all = self.plugins.iter().flat_map(|(plugin, functions)| {
             functions.iter().map(move |(name, of)| (plugin, name, of))
         });
-        let only = |(plugin, name, of): (&String, &String, &Vec<ToolFunction>)| match &of[..] {
-            [only] => Some((only.tool.clone(), format!("{plugin}.{name}"))),
+        let only = all.filter_map(|(plugin, name, of)| match &of[..] {
+            [only] => Some((only.tool.to_string(), format!("{plugin}.{name}"))),
             _ => None,
-        };
-        all.filter_map(only).collect()
+        });
+        only.collect()
     }
 
     /// The tool that a name means: its full name, or that of its function.
-    pub(crate) fn tool_of(&self, name: &str) -> Option<&str> {
+    pub(crate) fn tool_of(&self, name: &str) -> Option<&Arc<str>> {
         let by_function = || {
             let (plugin, function) = name.split_once('.')?;
             match &self.plugins.get(plugin)?.get(function)?[..] {
-                [only] => Some(only.tool.as_str()),
+                [only] => Some(&only.tool),
                 _ => None,
             }
         };
         let mut all = self.plugins.values().flat_map(|functions| functions.values().flatten());
-        all.find(|function| function.tool == name)
-            .map(|function| function.tool.as_str())
+        all.find(|function| *function.tool == *name)
+            .map(|function| &function.tool)
             .or_else(by_function)
     }
 
@@ -178,9 +182,8 @@ impl ToolFunctions {
                 "data" => context::data(),
                 name => {
                     let shared = context::shared()?;
-                    let tools = shared.functions.of(name);
-                    match tools.map(|_| Dynamic::from(PluginTools(name.into()))) {
-                        Some(tools) => Some(tools),
+                    match shared.functions.variable(name) {
+                        Some(variable) => Some(Dynamic::from(PluginTools(variable.clone()))),
                         // Functions see the constants at the top, which the engine keeps for them.
                         None => {
                             let constants = context.global_runtime_state().constants.as_ref();
@@ -195,6 +198,15 @@ impl ToolFunctions {
         engine.register_fn("parallel", parallel);
         engine.register_fn("step", step);
     }
+}
+
+/// The variable of a plugin.
+fn variable_of(plugin: &str) -> String {
+    let mut variable = identifier(plugin);
+    if OWN.contains(&variable.as_str()) {
+        variable.push('_');
+    }
+    variable
 }
 
 /// A name as one that a script can write: other characters are `_`.
@@ -341,16 +353,16 @@ pub(super) fn unknown_function(
 }
 
 /// Calls a tool by its full name.
-fn call_tool(tool: &str, arguments: Map) -> Answer<Dynamic> {
-    let (name, arguments) = (tool.to_string(), to_json(&arguments.into())?);
+fn call_tool(tool: &Arc<str>, arguments: Map) -> Answer<Dynamic> {
+    let (name, arguments) = (tool.clone(), to_json(&arguments.into())?);
     answered(RunCall::Tool { name, arguments })
 }
 
 /// Has the host answer a call. An error can be caught.
 fn answered(call: RunCall) -> Answer<Dynamic> {
-    let answer = ask(|host, key| async move { host.ask(&key, call).await })?;
+    let answer = ask(|host, key| async move { host.ask(key, call).await })?;
     match answer {
-        RunAnswer::Value(value) => to_dynamic(&value),
+        RunAnswer::Value(value) => to_dynamic(&*value),
         RunAnswer::Error(message) => Err(message.into()),
     }
 }
@@ -376,10 +388,10 @@ fn add_tools(engine: &mut rhai::Engine) {
 }
 
 /// The tool that a script names. What it may not call is not there for it.
-fn tool_named(name: &str) -> Answer<String> {
+fn tool_named(name: &str) -> Answer<Arc<str>> {
     let shared = context::shared()?;
     match shared.functions.tool_of(name) {
-        Some(tool) => Ok(tool.to_string()),
+        Some(tool) => Ok(tool.clone()),
         None => {
             Err(mistake(format!("there is no tool \"{name}\"; `tools.search(\"…\")` finds tools")))
         }
@@ -520,15 +532,16 @@ fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> Answer<D
     }
     match host.step(&key) {
         Err(_) => Err(stop(&shared)),
-        Ok(Some(value)) => to_dynamic(&value),
+        Ok(Some(value)) => to_dynamic(&*value),
         Ok(None) => {
             let value = below(&key, || function.call_within_context::<Dynamic>(&context, ()))?;
             let value = to_json(&value)?;
             if shared.is_over() {
                 return Err(stop_or_limit(&shared));
             }
-            host.keep_step(&key, &value);
-            to_dynamic(&value)
+            let kept = to_dynamic(&value)?;
+            host.keep_step(key, value);
+            Ok(kept)
         }
     }
 }

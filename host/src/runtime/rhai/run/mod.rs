@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use tenon_config::config::RunSettings;
-use tenon_config::limits::Limits;
+use tenon_config::limits::{LimitExceeded, Limits};
+use tenon_types::text::cut;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -87,13 +88,13 @@ pub const MAX_RUN_SCRIPT_BYTES: usize = 256 << 10;
 #[async_trait]
 pub(crate) trait RunHost: Send + Sync + 'static {
     /// Does what the script asks for.
-    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop>;
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop>;
 
     /// The value of a step, where an earlier attempt has come to one.
-    fn step(&self, key: &str) -> Result<Option<Value>, RunStop>;
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop>;
 
     /// Keeps the value of a step.
-    fn keep_step(&self, key: &str, value: &Value);
+    fn keep_step(&self, key: String, value: Value);
 
     /// Looks something up that is the same for each attempt.
     fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String>;
@@ -103,7 +104,7 @@ pub(crate) trait RunHost: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RunCall {
     /// Of a tool, by its full name.
-    Tool { name: String, arguments: Value },
+    Tool { name: Arc<str>, arguments: Value },
     /// Of an operation on what plugins have besides tools: `resources/list`, `resources/read`, `prompts/list`, `prompts/get`.
     Operation { name: &'static str, plugin: String, argument: Value },
 }
@@ -120,7 +121,7 @@ pub(crate) enum RunLookUp<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RunAnswer {
     /// A value.
-    Value(Value),
+    Value(Arc<Value>),
     /// An error, which the script can catch.
     Error(String),
 }
@@ -272,10 +273,10 @@ impl RunScript {
             Err(problem) => failed("invalid-result", &format!("its result: {problem}")),
             Ok(value) if !shared.has_room_for(&value) => {
                 let most = shared.limits.output;
-                failed(
-                    "limit",
-                    &format!("its result and what it prints have more than {most} bytes"),
-                )
+                let problem = format!(
+                    "its result and what it prints have more than {most} bytes (`runs.output_kib`)"
+                );
+                failed("limit", &problem)
             }
             Ok(value) => RunEnd::Value(value),
         }
@@ -289,13 +290,21 @@ impl RunScript {
             let message = self.text.at(error.position(), &limit);
             return RunEnd::Failed { code: "limit", message };
         }
-        if let Some(problem) = thrown(error) {
+        if let Some(mut problem) = thrown(error) {
+            if problem.len() > shared.limits.output {
+                problem = format!("{}…", cut(&problem, shared.limits.output));
+            }
             // Where it was thrown: whoever has sent the script is to find that.
             let message = self.text.at(root(error).position(), &problem);
             return RunEnd::Failed { code: "failed", message };
         }
         match self.text.failure(error, &self.script_limits) {
             Failure::LimitExceeded(limit) => {
+                let limit = match limit {
+                    // Runs have a key of their own for it.
+                    LimitExceeded::Cpu(cpu) => format!("CPU limit of {cpu:?} (`runs.cpu`)"),
+                    limit => limit.to_string(),
+                };
                 let message = self.text.at(error.position(), &format!("it reached its {limit}"));
                 RunEnd::Failed { code: "limit", message }
             }

@@ -273,7 +273,7 @@ impl Changes<'_> {
         let function = function.as_str();
         let tools = self.functions.of(plugin).and_then(|tools| tools.get(function));
         let tool = match tools.map(Vec::as_slice) {
-            Some([only]) => only.tool.clone(),
+            Some([only]) => only.tool.to_string(),
             Some(several) => return refusal(name, collision(plugin, function, several)),
             None => return refusal(name, unknown_function(self.functions, plugin, function)),
         };
@@ -481,6 +481,7 @@ mod tests {
             &[r#"call_tool("my-mail__send" /* all */ )"#],
         );
         check("odd.export_()", &["odd__export"], &[r#"call_tool("odd__export")"#]);
+        check("tools_.mine()", &["tools__mine"], &[r#"call_tool("tools__mine")"#]);
         check("call_tool(\"odd__a-b\")", &["odd__a-b"], &[r#"call_tool("odd__a-b")"#]);
         let text = "call_tool( \"files.read\" , #{ path: `a ${files.list().names[0]}` })";
         let changed =

@@ -11,37 +11,40 @@ use super::*;
 struct Host {
     /// The keys of calls and what was called.
     calls: Mutex<Vec<(String, String)>>,
-    steps: Mutex<BTreeMap<String, Value>>,
+    steps: Mutex<BTreeMap<String, Arc<Value>>>,
     /// The run stops at the call of this tool.
     stops_at: Option<&'static str>,
 }
 
 #[async_trait]
 impl RunHost for Host {
-    async fn ask(&self, key: &str, what: RunCall) -> Result<RunAnswer, RunStop> {
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop> {
         let (name, arguments) = match what {
             RunCall::Tool { name, arguments } => (name, arguments),
-            RunCall::Operation { name, plugin, argument } => (format!("{name} {plugin}"), argument),
+            RunCall::Operation { name, plugin, argument } => {
+                (format!("{name} {plugin}").into(), argument)
+            }
         };
-        self.calls.lock().unwrap().push((key.to_string(), format!("{name} {arguments}")));
-        if self.stops_at == Some(name.as_str()) {
+        self.calls.lock().unwrap().push((key, format!("{name} {arguments}")));
+        if self.stops_at == Some(&*name) {
             return Err(RunStop);
         }
         tokio::task::yield_now().await;
-        Ok(match name.as_str() {
-            "files__read" => RunAnswer::Value(json!(format!("content of {}", arguments["path"]))),
-            "files__list" => RunAnswer::Value(json!({ "names": ["a", "b"] })),
-            "my-mail__send" => RunAnswer::Error("the mailbox is full".into()),
-            _ => RunAnswer::Value(json!([name, arguments])),
-        })
+        let value = match &*name {
+            "files__read" => json!(format!("content of {}", arguments["path"])),
+            "files__list" => json!({ "names": ["a", "b"] }),
+            "my-mail__send" => return Ok(RunAnswer::Error("the mailbox is full".into())),
+            _ => json!([name, arguments]),
+        };
+        Ok(RunAnswer::Value(value.into()))
     }
 
-    fn step(&self, key: &str) -> Result<Option<Value>, RunStop> {
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop> {
         Ok(self.steps.lock().unwrap().get(key).cloned())
     }
 
-    fn keep_step(&self, key: &str, value: &Value) {
-        self.steps.lock().unwrap().insert(key.to_string(), value.clone());
+    fn keep_step(&self, key: String, value: Value) {
+        self.steps.lock().unwrap().insert(key, value.into());
     }
 
     fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
@@ -67,6 +70,7 @@ pub(super) fn functions() -> Arc<ToolFunctions> {
         ("odd", "odd__a-b", tenon_types::ToolDefinition::new("a-b", "d", &open)),
         ("odd", "odd__a.b", tenon_types::ToolDefinition::new("a.b", "d", &open)),
         ("tools", "tools__mine", tenon_types::ToolDefinition::new("mine", "d", &open)),
+        ("data", "data__search", tenon_types::ToolDefinition::new("search", "d", &open)),
     ];
     let tools = tools.iter().map(|(plugin, tool, of)| (*plugin, *tool, of));
     Arc::new(ToolFunctions::new(tools))
@@ -91,11 +95,15 @@ fn compiled(script: &str) -> Result<RunScript, String> {
     RunScript::compile(script.into(), &functions(), &limits())
 }
 
-async fn run_with(script: &str, host: &Arc<Host>) -> RunResult {
+async fn run_within(script: &str, limits: &RunLimits, host: &Arc<Host>) -> RunResult {
     let script = (script.to_string(), json!({ "n": [1, 2] }), began());
-    let (limits, threads) = (limits(), Threads::new());
-    let run = RunScript::run(script, functions(), &limits, host.clone(), &threads);
+    let threads = Threads::new();
+    let run = RunScript::run(script, functions(), limits, host.clone(), &threads);
     run.await.expect("there are threads")
+}
+
+async fn run_with(script: &str, host: &Arc<Host>) -> RunResult {
+    run_within(script, &limits(), host).await
 }
 
 async fn run(script: &str) -> RunEnd {
@@ -129,6 +137,11 @@ async fn tools_are_functions_of_their_plugins() {
         ("odd.export_()", json!(["odd__export", {}])),
         ("call_tool(\"odd__a-b\", #{ x: 1 })", json!(["odd__a-b", { "x": 1 }])),
         ("call_tool(\"files.list\")", json!({ "names": ["a", "b"] })),
+        // Plugins whose names are the host's.
+        ("tools_.mine(#{ x: 1 })", json!(["tools__mine", { "x": 1 }])),
+        ("call_tool(\"tools_.mine\")", json!(["tools__mine", {}])),
+        ("call_tool(\"tools__mine\")", json!(["tools__mine", {}])),
+        ("data_.search(#{ n: data.n[0] })", json!(["data__search", { "n": 1 }])),
         ("tools.search(\"mail\", 3)", json!(["mail", 3])),
         ("tools.describe(\"my_mail.send\")", json!("my-mail__send")),
         ("resources.read(\"notes\", \"n:1\")", json!(["resources/read notes", "n:1"])),
@@ -183,6 +196,8 @@ async fn what_is_wrong_is_told_before_anything_is_called() {
         ("fn read(a, b) { 1 } 2", "`read` is the host's; take another name"),
         ("fn parallel(x) { x } 2", "`parallel` is the host's; take another name"),
         ("let f = |files| 1;", "`files` is the host's; take another name"),
+        ("let tools_ = 1;", "`tools_` is the host's; take another name"),
+        ("tools_.search(\"x\")", "`tools_` has no tool `search`"),
         ("const resources = 1;", "`resources` is the host's; take another name"),
         ("let x = ", "script:1:9: "),
         ("eval(\"1\")", "eval"),
@@ -204,13 +219,13 @@ async fn what_is_wrong_is_told_before_anything_is_called() {
 #[tokio::test]
 async fn no_script_goes_beyond_its_bounds() {
     for (script, code, expected) in [
-        ("loop {}", "limit", "it took 200000 operations"),
+        ("loop {}", "limit", "200000 operations, and may take no more (`runs.operations`)"),
         ("try { loop {} } catch { 1 }", "limit", "it took 200000 operations"),
         ("fn f() { f() } f()", "limit", "it reached its"),
         ("let a = []; loop { a.push(\"0123456789abcdef\" * 10000); }", "trapped", ""),
         ("let s = \"x\"; loop { s += s; }", "limit", "it reached its"),
         ("let a = []; loop { a.push(1); }", "limit", ""),
-        ("for i in 0..30 { files.list(); }", "limit", "it made 20 calls, and may make no more"),
+        ("for i in 0..30 { files.list(); }", "limit", "and may make no more (`runs.calls`)"),
         ("try { for i in 0..30 { files.list(); } } catch { 1 }", "limit", "it made 20 calls"),
         (
             "let b = []; for i in 0..10000 { b.push(|| files.list()); } parallel(b)",
@@ -227,7 +242,7 @@ async fn no_script_goes_beyond_its_bounds() {
         (
             "let s = \"\"; for i in 0..500 { s += \"0123456789\"; } s",
             "limit",
-            "its result and what it prints have more than 4000 bytes",
+            "its result and what it prints have more than 4000 bytes (`runs.output_kib`)",
         ),
         (
             "fn f(n) { parallel([|| f(n + 1)]) } f(0)",
@@ -283,6 +298,17 @@ async fn no_script_goes_beyond_its_bounds() {
 }
 
 #[tokio::test]
+async fn a_run_has_its_own_bound_of_time() {
+    let limits = RunLimits { operations: u64::MAX, cpu: Duration::from_millis(50), ..limits() };
+    for script in ["loop {}", "try { loop {} } catch { 1 }", "parallel([|| { loop {} }])"] {
+        let end = run_within(script, &limits, &Arc::default()).await.end;
+        let RunEnd::Failed { code, message } = &end else { panic!("{script}: {end:?}") };
+        assert_eq!(*code, "limit", "{script}: {message}");
+        assert!(message.contains("it reached its CPU limit of 50ms (`runs.cpu`)"), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_printed_is_kept_as_far_as_there_is_room() {
     let host = Arc::default();
     let result = run_with("print(\"one\"); debug(2); 3", &host).await;
@@ -290,6 +316,9 @@ async fn what_is_printed_is_kept_as_far_as_there_is_room() {
     let flood = run_with("for i in 0..1000 { print(\"0123456789\"); } ()", &host).await;
     assert!((3_900..=4_000).contains(&flood.printed.len()), "{}", flood.printed.len());
     assert!(flood.printed.ends_with("the rest is left out"), "it is cut");
+    let thrown = run("let s = \"x\"; s.pad(9000, 'y'); throw s").await;
+    let RunEnd::Failed { code: "failed", message } = thrown else { panic!("{thrown:?}") };
+    assert!((4_000..4_100).contains(&message.len()), "{}", message.len());
 }
 
 #[tokio::test]
