@@ -77,8 +77,8 @@ impl Inner {
             return work.run(request).await;
         };
         let digest = digest_of(&request);
-        let bound: &[&[u8]] =
-            &[peer.principal.as_bytes(), peer.profile.name.as_bytes(), digest.as_ref()];
+        let profile = peer.profile.key();
+        let bound: &[&[u8]] = &[peer.principal.as_bytes(), profile.as_bytes(), digest.as_ref()];
         let (token, level) = (meta.progress_token, modern.log_level);
         let call = match &input.state {
             Some(state) => {

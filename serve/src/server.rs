@@ -14,7 +14,7 @@ use crate::offer::{Offer, Peer, Profile};
 use crate::parked::{ParkedHandles, ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
 use crate::rates::CallRates;
-use crate::seal::{Seal, sha256_hex};
+use crate::seal::Seal;
 use crate::work::Work;
 
 /// How a server serves. The default is what `tenon serve` does without configuration.
@@ -137,6 +137,13 @@ impl Server {
             subscriptions,
         })))
     }
+
+    /// Ends the calls that wait for answers of clients, as at the end of the server: what asks is told that nobody answers,
+    /// and a run of a script pauses, where it can. [`serve_http`](Self::serve_http) does so at its end. Where lines are
+    /// served, their host does so when it serves no more.
+    pub async fn end_waiting_calls(&self) {
+        self.0.parked.end().await;
+    }
 }
 
 /// Waits until the server, or what goes on with a client, ends.
@@ -154,8 +161,7 @@ impl Inner {
         }
     }
 
-    /// What is left of a profile for a token that is good for some tools only. It has a name of its own, and is the same
-    /// value each time, so that its lists are written once.
+    /// What is left of a profile for a token that is good for some tools only. It is the same value each time.
     pub(crate) fn narrowed(&self, profile: &Profile, tools: &[String]) -> Arc<Profile> {
         let mut narrowed = lock(&self.narrowed);
         let known = narrowed.get(&profile.name).and_then(|of_profile| of_profile.get(tools));
@@ -165,12 +171,7 @@ impl Inner {
         if narrowed.values().map(HashMap::len).sum::<usize>() >= MAX_NARROWED_PROFILES {
             narrowed.clear();
         }
-        let digest = sha256_hex(&[serde_json::json!(tools).to_string().as_bytes()]);
-        let new = Arc::new(Profile {
-            name: format!("{}@{digest}", profile.name),
-            token_tools: Some(tools.to_vec()),
-            ..profile.clone()
-        });
+        let new = Arc::new(Profile { token_tools: Some(tools.to_vec()), ..profile.clone() });
         narrowed.entry(profile.name.clone()).or_default().insert(tools.to_vec(), new.clone());
         new
     }

@@ -132,7 +132,11 @@ async fn serve_stdio(
     let (input, output) = stdio::streams();
     let server = server.clone();
     // On a thread where its requests are carried out as well: waking another one takes longer than most of them.
-    let serving = tokio::spawn(async move { server.serve_lines(None, input, output, stop).await });
+    let serving = tokio::spawn(async move {
+        let served = server.serve_lines(None, input, output, stop).await;
+        server.end_waiting_calls().await;
+        served
+    });
     match serving.await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Unread),

@@ -81,7 +81,7 @@ impl Sessions {
     fn get(&self, id: &str, peer: &Peer) -> Option<Arc<HttpSession>> {
         let session = lock(&self.all).get(id).cloned()?;
         let of = &session.session.peer;
-        if of.principal != peer.principal || of.profile.name != peer.profile.name {
+        if of.principal != peer.principal || of.profile.key() != peer.profile.key() {
             return None;
         }
         *lock(&session.used) = Instant::now();

@@ -186,7 +186,7 @@ impl Server {
         }
         connections.shutdown().await;
         shared.sessions.end_all(&shared.server).await;
-        self.0.parked.clear();
+        self.0.parked.end().await;
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Offer {
 type ListKey = (ListKind, String);
 
 fn key_of(kind: ListKind, profile: &Profile) -> ListKey {
-    (kind, profile.name.clone())
+    (kind, profile.key())
 }
 
 /// The most lists of tools that are kept: one for each profile and era.

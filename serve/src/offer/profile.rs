@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tenon_host::types::text::fits;
 
 use super::ToolMode;
+use crate::seal::sha256_hex;
 
 /// What of the platform a client is offered, and under which names. The default offers all, under names that begin
 /// with their plugins'.
@@ -85,6 +86,13 @@ impl Profile {
     /// Whether a prompt is offered, by the name that clients have for it.
     pub(crate) fn offers_prompt(&self, name: &str) -> bool {
         is_among(&self.prompts, name)
+    }
+
+    /// What tells it from all others. Of one that a token narrows it is not the name alone, which rules of the operator know.
+    pub(crate) fn key(&self) -> String {
+        let Some(tools) = &self.token_tools else { return self.name.clone() };
+        let digest = sha256_hex(&[serde_json::json!(tools).to_string().as_bytes()]);
+        format!("{}@{digest}", self.name)
     }
 
     /// Whether it leaves something out, so that others may see more.

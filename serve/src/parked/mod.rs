@@ -21,6 +21,9 @@ use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
 use crate::seal::{Seal, SealError, SealId};
 use handles::CallLocation;
 
+/// How long calls may take that get no answers any more, when the server ends.
+const ENDING_TIME: Duration = Duration::from_secs(2);
+
 /// How long concurrent questions of one call wait for each other, so that the client gets them together. Nothing for
 /// who answers them, and longer than a busy machine keeps a thread that asks several from running.
 const GATHERING_TIME: Duration = Duration::from_millis(50);
@@ -76,6 +79,13 @@ impl RunningCall {
             }
         }
         self.client.add_early(early);
+    }
+
+    /// Goes on without answers until the call is over.
+    pub(crate) async fn end(self) {
+        let Self { work, client: _, questions, asked } = self;
+        drop((questions, asked));
+        let _ = work.await;
     }
 
     /// Goes on until the call is over or waits for answers.
@@ -194,8 +204,9 @@ impl ParkingLot {
         let (lot, time) = (Arc::downgrade(self), self.limits.time);
         let timer = tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            if let Some(lot) = lot.upgrade() {
-                lot.calls().remove(&id);
+            let parked = lot.upgrade().and_then(|lot| lot.calls().remove(&id));
+            if let Some(parked) = parked {
+                parked.call.end().await;
             }
         });
         calls.insert(id, Parked { call, bytes, timer: timer.abort_handle() });
@@ -240,12 +251,15 @@ impl ParkingLot {
         self.calls().len()
     }
 
-    /// Ends all that wait.
-    pub(crate) fn clear(&self) {
-        for (id, parked) in self.calls().drain() {
+    /// Ends all that wait: they get no answers any more. What each comes to then, such as a run that pauses, is done when this
+    /// returns, unless it takes too long. Their handles stay: clients learn at other servers that this one has stopped.
+    pub(crate) async fn end(&self) {
+        let calls: Vec<Parked> = self.calls().drain().map(|(_, parked)| parked).collect();
+        let ends = calls.into_iter().map(|parked| {
             parked.timer.abort();
-            self.handles.forget(id);
-        }
+            parked.call.end()
+        });
+        let _ = tokio::time::timeout(ENDING_TIME, futures::future::join_all(ends)).await;
     }
 }
 
@@ -372,7 +386,7 @@ mod tests {
         }
         let error = lot.park(waits(call(&["a"])).await, &[]).await.unwrap_err();
         assert_eq!(error.code, UNAVAILABLE);
-        lot.clear();
+        lot.end().await;
         assert_eq!(lot.count(), 0);
         let small = new_lot(ParkingLimits { bytes: 10, ..LIMITS });
         assert!(small.park(waits(call(&["a"])).await, &[]).await.is_err());

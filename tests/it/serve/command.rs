@@ -352,7 +352,10 @@ fn eventually(answer: impl Fn() -> String, line: &str) -> String {
 #[test]
 fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     let project = approved();
-    project.write("tenon/config.toml", "[profiles.texts]\ntools = [\"*_text\"]\nprefix = false");
+    project.write(
+        "tenon/config.toml",
+        "[profiles.texts]\ntools = [\"*_text\"]\nprefix = false\n[profiles.shut]\ncalls = \"locked\"",
+    );
     let token = |arguments: &[&str], code: i32| {
         let output = project.tenon(&[&["token"], arguments].concat());
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
@@ -428,6 +431,15 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
         assert!(measured.lines().any(|found| found == line), "{line}: {measured}");
     }
     assert!(metrics("").starts_with("HTTP/1.1 401 "));
+    // What a token narrows keeps the rules of its profile.
+    let narrow = ["add", "few", "--profile", "shut", "--tools", "everything__test_simple_text"];
+    let few = token(&narrow, 0);
+    let header = format!(
+        "Mcp-Name: everything__test_simple_text\r\nAuthorization: Bearer {}\r\n",
+        few.trim()
+    );
+    let refused = exchange_as(&address, "tools/call", &header, &call);
+    assert!(refused.contains("by the mode `locked`"), "{refused}");
     let all = token(&["list"], 0);
     assert!(all.contains("texts  profile texts\n") && !all.contains(text.trim()), "{all}");
     assert!(all.contains("one  tools everything__test_simple_text  expires 20"), "{all}");
@@ -471,5 +483,5 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     assert_eq!(serving.end(), Some(0));
     let output = project.tenon(&["serve", "--profile", "none"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("there are default, texts"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("there are default, shut, texts"), "{}", stderr(&output));
 }

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use tenon_host::runs::RunState;
 use tenon_serve::{Profile, ToolMode};
 
 use super::{initialize, legacy, meta, modern, project, server, server_with, text};
@@ -257,6 +258,12 @@ async fn the_user_of_a_legacy_client_approves_a_call() {
 #[tokio::test]
 async fn the_user_of_a_modern_client_approves_a_call() {
     let mut client = careful_client().await;
+    // Nobody approves what was not asked.
+    let mut early = echo();
+    let answer = json!({ "action": "accept", "content": { "decision": "approve this call" } });
+    early["inputResponses"] = json!({ "question-1": answer });
+    let asked = client.ask(modern(3, "tools/call", early)).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required");
     let asked = client.ask(modern(1, "tools/call", echo())).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required");
     let (key, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
@@ -409,6 +416,26 @@ async fn a_run_of_a_client_pauses_and_is_resumed() {
     answered["inputResponses"] = json!({ key: { "action": "accept", "content": content } });
     answered["requestState"] = asked["requestState"].clone();
     assert_eq!(text(&client.ask(modern(3, "tools/call", answered)).await), "hello");
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_user_pauses_when_the_server_ends() {
+    let project = Project::new(&format!(
+        "plugins.mcp = [{{ name = \"demo\", command = {DEMO_SERVER:?} }}]\ntools.demo__echo.approve = \"ask\""
+    ));
+    let code = Profile { mode: ToolMode::Code, ..Profile::default() };
+    let change = |settings: &mut tenon_serve::Settings| settings.profile = code;
+    let (server, platform) = server_with(&project, change).await;
+    let mut client = Client::of(project, server.clone());
+    let script = json!({ "script": "demo.echo(#{ text: \"hello\" })" });
+    let run = json!({ "name": "run", "arguments": script });
+    let asked = client.ask(modern(1, "tools/call", run)).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    server.end_waiting_calls().await;
+    let runs = platform.runs().await.expect("the store works");
+    let [run] = &runs[..] else { panic!("{runs:?}") };
+    assert!(matches!(run.state, RunState::Paused { .. }), "{run:?}");
     client.end().await;
 }
 
