@@ -1,6 +1,7 @@
 //! Why an operation on state fails. No error has the text of a value in it.
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -136,6 +137,10 @@ impl Failure {
             Self::State(error) => error,
             Self::Io(error) if error.kind() == io::ErrorKind::StorageFull => StoreError::Full(path),
             Self::Io(error) => StoreError::Io(path, error.into()),
+            // SQLite extends the file that its processes share only where there is room for it.
+            Self::Sqlite(error) if extended(&error) == Some(SQLITE_IOERR_SHMSIZE) => {
+                StoreError::Full(path)
+            }
             Self::Sqlite(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => StoreError::Full(path),
                 Some(
@@ -176,4 +181,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::State(error)
     }
+}
+
+/// SQLite's code for exactly what has failed.
+fn extended(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code)
 }
