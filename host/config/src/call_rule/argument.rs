@@ -67,16 +67,10 @@ fn index(token: &str) -> Option<usize> {
 /// What is demanded of an argument. All that is said has to hold. It is small, so that many are looked through quickly.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "ArgumentTable")]
-pub struct ArgumentTest {
-    equals: Option<Value>,
-    glob: Option<Box<TextGlob>>,
-    regex: Option<Box<TextRegex>>,
-    min: Option<Bound>,
-    max: Option<Bound>,
-}
+pub struct ArgumentTest(ArgumentTable);
 
-/// The same as it is written.
-#[derive(Deserialize)]
+/// The same as it is written, where it may demand nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArgumentTable {
     equals: Option<Value>,
@@ -90,12 +84,12 @@ impl TryFrom<ArgumentTable> for ArgumentTest {
     type Error = &'static str;
 
     fn try_from(table: ArgumentTable) -> Result<Self, Self::Error> {
-        let ArgumentTable { equals, glob, regex, min, max } = table;
+        let ArgumentTable { equals, glob, regex, min, max } = &table;
         let is_empty =
             equals.is_none() && glob.is_none() && regex.is_none() && min.is_none() && max.is_none();
         match is_empty {
             true => Err("a test of an argument needs `equals`, `glob`, `regex`, `min` or `max`"),
-            false => Ok(Self { equals, glob, regex, min, max }),
+            false => Ok(Self(table)),
         }
     }
 }
@@ -103,14 +97,15 @@ impl TryFrom<ArgumentTable> for ArgumentTest {
 impl ArgumentTest {
     /// Whether a value is as demanded. One that is of another type than the test is about may mean anything to the tool.
     pub(super) fn fit(&self, value: &Value) -> Fit {
-        let equals = self.equals.as_ref().map(|wanted| Fit::of(is_equal(wanted, value)));
+        let ArgumentTable { equals, glob, regex, min, max } = &self.0;
+        let equals = equals.as_ref().map(|wanted| Fit::of(is_equal(wanted, value)));
         if equals == Some(Fit::No) {
             return Fit::No;
         }
-        let glob = self.glob.as_ref().map(|glob| of_text(value, |text| glob.fit(text)));
-        let regex = self.regex.as_ref().map(|regex| of_text(value, |text| regex.fit(text)));
-        let min = self.min.as_ref().map(|min| min.fit(value, Ordering::is_ge));
-        let max = self.max.as_ref().map(|max| max.fit(value, Ordering::is_le));
+        let glob = glob.as_ref().map(|glob| of_text(value, |text| glob.fit(text)));
+        let regex = regex.as_ref().map(|regex| of_text(value, |text| regex.fit(text)));
+        let min = min.as_ref().map(|min| min.fit(value, Ordering::is_ge));
+        let max = max.as_ref().map(|max| max.fit(value, Ordering::is_le));
         [equals, glob, regex, min, max].into_iter().flatten().fold(Fit::Yes, Fit::min)
     }
 }
@@ -118,7 +113,7 @@ impl ArgumentTest {
 /// As it is written: `glob "/work/**"`.
 impl fmt::Display for ArgumentTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { equals, glob, regex, min, max } = self;
+        let ArgumentTable { equals, glob, regex, min, max } = &self.0;
         let parts = [
             equals.as_ref().map(|value| format!("equals {value}")),
             glob.as_ref().map(|glob| format!("glob {:?}", glob.0.glob().glob())),
