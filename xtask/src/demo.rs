@@ -141,24 +141,9 @@ fn OnLearning(context) {
 
 pub(crate) fn run_task() -> Result<()> {
     crate::setup::run()?;
-    // All at once: what is built for one package alone may be built with other features. The build
-    // script of the tests builds the guests.
-    run(&mut cargo(
-        ".",
-        &[
-            "build",
-            "--locked",
-            "--package",
-            "tenon-cli",
-            "--package",
-            "tenon-host",
-            "--package",
-            "tenon-tests",
-            "--bins",
-            "--example",
-            "agent",
-        ],
-    ))?;
+    // Of the whole workspace, as the tests are: what is built for some packages alone is built with other features, and once
+    // more for the tests. The build script of the tests builds the guests.
+    run(&mut cargo(".", &["build", "--workspace", "--locked", "--bins", "--example", "agent"]))?;
     let folder = root().join("target/demo");
     write(&folder)?;
     let tenon = root().join("target/debug/tenon");

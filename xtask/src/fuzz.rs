@@ -100,7 +100,8 @@ fn cargo_fuzz(verb: &str, target: Option<&str>) -> Result<Command> {
     // What is built fast is better here than what is fast. Which crates check themselves, the profile says.
     let how = ["--release", "--sanitizer", "none", "--codegen-units", "16"];
     command.args(["fuzz", verb]).args(how).args(["--target-dir", "target/guided"]);
-    command.args(target).current_dir(root());
+    // This is where they are compiled, and nowhere else.
+    command.args(target).current_dir(root()).env("RUSTFLAGS", "--deny warnings");
     Ok(command)
 }
 

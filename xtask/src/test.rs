@@ -171,8 +171,7 @@ pub(crate) fn lint() -> Result<()> {
             &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
         ))?;
     }
-    lint_fuzz()?;
-    lint_peers()?;
+    lint_other_workspaces()?;
     deny()?;
     run(cargo(".", &["doc", "--workspace", "--no-deps", "--locked"])
         .env("RUSTDOCFLAGS", "--deny warnings"))
@@ -192,20 +191,10 @@ fn deny() -> Result<()> {
     Ok(())
 }
 
-/// The same for the targets of cargo-fuzz, which no test builds. They have a lock file of their own,
-/// and see what of the host is there to be fuzzed only as cargo-fuzz builds it.
-fn lint_fuzz() -> Result<()> {
+/// The format of what is built from a wasmtime of its own: the targets of cargo-fuzz, and what is measured beside Tenon. It
+/// is compiled where it is run: to do so here as well would take longer than all other checks.
+fn lint_other_workspaces() -> Result<()> {
     run(&mut cargo("fuzz", &["fmt", "--check"]))?;
-    run(cargo("fuzz", &["clippy", "--locked", "--target-dir", "../target/fuzz"])
-        .args(["--", "--deny", "warnings"])
-        .env("RUSTFLAGS", "--cfg fuzzing")
-        // Nothing is linked: libFuzzer need not be there, nor a C++ compiler that makes it.
-        .env("CUSTOM_LIBFUZZER_PATH", root().join("fuzz/Cargo.toml")))
-}
-
-/// The format of what is measured beside Tenon. It is compiled when it is run, as it brings another wasmtime: that
-/// would take longer than all other checks.
-fn lint_peers() -> Result<()> {
     run(&mut cargo("tests/peers", &["fmt", "--all", "--check"]))
 }
 
