@@ -37,7 +37,7 @@ cargo xtask TASK
             authoring           what authors wait for
             peers               beside Extism, and MCP servers and clients with other SDKs
             size                where the bytes of the command are
-            report              all of these, into docs/performance.md
+            report [NAME...]    all of these, or those that are named, into docs/performance.md
   counts  counts instructions and allocations of what is done most often, and fails where they are others
           than tests/benches/counts.json says
             --update            writes them there

@@ -47,8 +47,8 @@ impl Benchmark {
 /// Runs a benchmark in release mode: the one that the first argument names, or else `costs`. What follows names a part of
 /// it, or asks for Markdown.
 pub(crate) fn run(mut arguments: Vec<String>) -> Result<()> {
-    if arguments == ["report"] {
-        return report::run();
+    if arguments.first().is_some_and(|first| first == "report") {
+        return report::run(&arguments[1..]);
     }
     let first = arguments.first();
     let named = NAMED.iter().find(|(name, _)| first.is_some_and(|first| first == name));

@@ -1,5 +1,6 @@
 //! `cargo xtask bench report`: runs the benchmarks, and writes `docs/performance.md` of what they print. Where it is
-//! interrupted, the next run on the same commit goes on with the benchmark that it was at.
+//! interrupted, the next run on the same commit goes on with the benchmark that it was at. Where benchmarks are named, as in
+//! `cargo xtask bench report costs counts`, the parts of the others stay as they are.
 
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
@@ -66,24 +67,47 @@ const SECTIONS: [Section; 6] = [
     },
 ];
 
-/// Runs all benchmarks of the page, and writes it.
-pub(super) fn run() -> Result<()> {
+impl Section {
+    /// What its benchmark is called.
+    fn name(&self) -> &'static str {
+        self.benchmark.arguments().unwrap_or("costs")
+    }
+
+    /// The part of a page that this section is.
+    fn of<'a>(&self, page: &'a str) -> Option<&'a str> {
+        let (_, rest) = page.split_once(&format!("\n## {}\n", self.title))?;
+        let end = rest.find("\n## ").unwrap_or(rest.len());
+        Some(rest[..end].trim())
+    }
+}
+
+/// Runs these benchmarks, or all where none is named, and writes the page.
+pub(super) fn run(names: &[String]) -> Result<()> {
+    for name in names {
+        let is_known = SECTIONS.iter().any(|section| section.name() == name);
+        ensure!(is_known, "there is no benchmark `{name}`");
+    }
+    let path = root().join("docs/performance.md");
+    let before = fs::read_to_string(&path).unwrap_or_default();
     let mut page = String::from(
         "# Performance\n\nThis page is what `cargo xtask bench report` has printed, and nothing else. \
          Compare the ratios: the times are those of one machine, and differ from run to run.\n",
     );
-    writeln!(page, "\n| measured with | |\n|---|---|")?;
     let commit = commit()?;
-    for (what, value) in circumstances(&commit)? {
-        writeln!(page, "| {what} | {value} |")?;
-    }
+    let circumstances = circumstances(&commit)?;
     let kept = root().join("target/bench-report").join(&commit);
-    for Section { title, about, benchmark } in SECTIONS {
-        let printed = printed(benchmark, &kept)?;
-        let command = benchmark.command();
-        write!(page, "\n## {title}\n\n{about} `{command}` prints it.\n\n{}\n", printed.trim())?;
+    for section in SECTIONS {
+        let Section { title, about, benchmark } = section;
+        let is_run = names.is_empty() || names.iter().any(|name| section.name() == name);
+        let text = match is_run {
+            true => {
+                let (command, printed) = (benchmark.command(), printed(benchmark, &kept)?);
+                format!("{about} `{command}` prints it.\n\n{}\n\n{circumstances}", printed.trim())
+            }
+            false => section.of(&before).context("the page has not all the others")?.to_string(),
+        };
+        write!(page, "\n## {title}\n\n{text}\n")?;
     }
-    let path = root().join("docs/performance.md");
     fs::write(&path, page).with_context(|| path.display().to_string())?;
     println!("{} is written.", path.display());
     Ok(())
@@ -133,8 +157,8 @@ fn said(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// The machine, the versions and the commit.
-fn circumstances(commit: &str) -> Result<Vec<(&'static str, String)>> {
+/// When, of what and on which machine it was measured.
+fn circumstances(commit: &str) -> Result<String> {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
         processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -148,14 +172,14 @@ fn circumstances(commit: &str) -> Result<Vec<(&'static str, String)>> {
         let line = lock.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" v"));
         line.and_then(|rest| rest.split_whitespace().next()).unwrap_or("unknown").to_string()
     };
-    Ok(vec![
-        ("date", said(Command::new("date").arg("+%Y-%m-%d"))?),
-        ("commit", commit.to_string()),
-        ("processors", format!("{cores} × {model}")),
-        ("system", said(Command::new("uname").args(["-s", "-r", "-m"]))?),
-        ("compiler", said(Command::new("rustc").arg("--version"))?),
-        ("wasmtime", version("wasmtime")),
-        ("rmcp", version("rmcp")),
-        ("Rhai", version("rhai")),
-    ])
+    let (date, system, compiler) = (
+        said(Command::new("date").arg("+%Y-%m-%d"))?,
+        said(Command::new("uname").args(["-s", "-r", "-m"]))?,
+        said(Command::new("rustc").arg("--version"))?,
+    );
+    let [wasmtime, rmcp, rhai] = ["wasmtime", "rmcp", "rhai"].map(version);
+    Ok(format!(
+        "Measured on {date} at commit {commit}, with {cores} × {model}, {system}, {compiler}, wasmtime {wasmtime}, rmcp \
+         {rmcp} and Rhai {rhai}."
+    ))
 }
