@@ -9,17 +9,35 @@ use tenon_call_approvals::{CallApprovals, StandingApproval, is_approval_id};
 use tenon_host::services::{
     ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
 };
-use tenon_host::types::text::{one_line, visible_json};
+use tenon_host::types::text::{exact_json, one_line};
 use tokio::sync::Mutex;
 
-use crate::Common;
 use crate::approval::{answer, say};
 use crate::error::Error;
 use crate::store::{self, StorePlace};
+use crate::{Common, output};
 
 /// The approvals of calls that the user's store has.
 pub(crate) fn approvals(common: &Common) -> Result<CallApprovals, Error> {
-    Ok(CallApprovals::new(StorePlace::find(common)?.open()?))
+    let approvals = CallApprovals::new(StorePlace::find(common)?.open()?);
+    Ok(approvals.decided_by(user()))
+}
+
+/// Who decides by this command, as far as the environment says.
+pub(crate) fn user() -> String {
+    let named =
+        ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    named.unwrap_or_else(|| "a user".into())
+}
+
+/// Says which approvals cannot be read, if there are any.
+pub(crate) fn note_damaged(approvals: &CallApprovals) -> Result<(), Error> {
+    for id in approvals.damaged()? {
+        output::note(&format!(
+            "what is kept of the approval {id} is damaged, and approves nothing"
+        ));
+    }
+    Ok(())
 }
 
 /// The id of an approval as the store has it, if somebody typed one: capital and small letters are the same.
@@ -51,18 +69,20 @@ impl CallApprover for TerminalCallApprover {
     }
 }
 
-/// Asks what was shown; nothing where the input has ended.
+/// Asks what was shown; nothing where the input has ended. What is no answer decides nothing.
 pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<CallApproval> {
     let session = if has_session { "for this [s]ession, " } else { "" };
     let run = if has_run { "with any arguments in this [r]un, " } else { "" };
-    let question = format!("may it be called? [o]nce, {session}{run}[a]lways exactly so, [n]o: ");
+    let question =
+        format!("may it be called? [o]nce, {session}{run}[a]lways exactly so for 30 days, [n]o: ");
     let approved = |scope| CallApproval::Approved { scope, holds: None };
     Some(match answer(&question)?.as_str() {
         "o" | "once" | "y" | "yes" => approved(ApprovalScope::Once),
         "s" | "session" if has_session => approved(ApprovalScope::Session { fixed: None }),
         "r" | "run" if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         "a" | "always" => approved(ApprovalScope::Standing { fixed: None }),
-        _ => CallApproval::Denied { reason: None },
+        "n" | "no" => CallApproval::Denied { reason: None },
+        _ => CallApproval::Undecided,
     })
 }
 
@@ -71,16 +91,31 @@ struct Who<'a> {
     principal: Option<&'a str>,
     agent: Option<&'a str>,
     session: Option<&'a str>,
+    run: Option<&'a str>,
+    /// The plugin that makes the call.
+    caller: Option<&'a str>,
 }
 
 fn of_call(call: &CallToApprove) -> String {
     let CallToApprove {
-        tool, plugin, arguments, by, principal, agent, session, interrupted, ..
+        tool,
+        plugin,
+        arguments,
+        by,
+        principal,
+        agent,
+        session,
+        run,
+        caller,
+        interrupted,
+        ..
     } = call;
     let who = Who {
         principal: principal.as_deref(),
         agent: agent.as_deref(),
         session: session.as_deref(),
+        run: run.as_deref(),
+        caller: caller.as_deref(),
     };
     let before = interrupted.is_some().then_some(INTERRUPTED);
     shown(&format!("tool {tool} of plugin \"{plugin}\""), &who, by, before, arguments)
@@ -95,6 +130,8 @@ pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
         principal: principal.as_deref(),
         agent: asked.agent.as_deref(),
         session: asked.session.as_deref(),
+        run: asked.run.as_deref(),
+        caller: asked.caller.as_deref(),
     };
     let ago = now.saturating_sub(call.asked) / 1_000;
     let ago = humantime::format_duration(Duration::from_secs(ago));
@@ -115,7 +152,13 @@ pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
 /// Arguments stand as JSON with one member on a line, and with escapes for what a reader does not see.
 fn shown(head: &str, who: &Who<'_>, by: &str, status: Option<&str>, arguments: &Value) -> String {
     let mut text = format!("{}\n", one_line(head));
-    let known = [("principal", who.principal), ("agent", who.agent), ("session", who.session)];
+    let known = [
+        ("called by plugin", who.caller),
+        ("principal", who.principal),
+        ("agent", who.agent),
+        ("session", who.session),
+        ("run", who.run),
+    ];
     for (word, name) in known {
         if let Some(name) = name {
             let _ = writeln!(text, "  {word}: {}", one_line(name));
@@ -129,7 +172,7 @@ fn shown(head: &str, who: &Who<'_>, by: &str, status: Option<&str>, arguments: &
         Value::Null => text.push_str("  its arguments are too long to be shown\n"),
         arguments => {
             let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
-            let _ = writeln!(text, "  with {}", visible_json(&json).replace('\n', "\n  "));
+            let _ = writeln!(text, "  with {}", exact_json(&json).replace('\n', "\n  "));
         }
     }
     text
@@ -152,7 +195,7 @@ pub(crate) fn of_standing(standing: &StandingApproval) -> String {
     } = standing;
     let values = match shown {
         Value::Null => "too long to be shown".to_string(),
-        shown => visible_json(&shown.to_string()).into_owned(),
+        shown => exact_json(&shown.to_string()).into_owned(),
     };
     let calls = match fixed {
         None => format!("with exactly {values}"),
@@ -193,6 +236,7 @@ pub(crate) fn json_of(call: &PendingCall) -> Value {
         "agent": call.call.agent,
         "session": call.call.session,
         "run": call.call.run,
+        "caller": call.call.caller,
         "arguments": call.call.arguments,
         "by": call.call.reason,
         "digest": call.digest,

@@ -402,8 +402,9 @@ fn code_of_login(error: &LoginError) -> Exit {
 
 /// The code of what ended a run.
 fn code_of_run(code: &str) -> &'static str {
-    const CODES: [&str; 8] = [
+    const CODES: [&str; 9] = [
         "approval-required",
+        "invalid-input",
         "invalid-script",
         "failed",
         "trapped",

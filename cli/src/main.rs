@@ -32,6 +32,7 @@ mod metrics;
 mod new_folder;
 mod open;
 mod output;
+mod paused_run;
 mod pins;
 mod plugin_code;
 mod progress;

@@ -47,6 +47,14 @@ impl StorePlace {
         Ok(Self::File(folder.join(STATE_FILE)))
     }
 
+    /// Whether it has been made.
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::File(file) => file.exists(),
+            Self::Shared(_) => true,
+        }
+    }
+
     /// Opens it. A file that is not there is made.
     pub(crate) fn open(self) -> Result<Arc<dyn Store>, Error> {
         match self {

@@ -14,9 +14,9 @@ use tenon_runs::Runs;
 use tenon_serve::{HttpToken, TokenGrant, TokenStore};
 use tenon_store::{Item, ItemOutcome, ItemQuota, all_items};
 
-use crate::Common;
 use crate::error::Error;
 use crate::store::{self, StorePlace};
+use crate::{Common, call_approval};
 
 /// The kind of items that tokens are, by their digests.
 const TOKENS: &str = "serve-tokens";
@@ -54,10 +54,15 @@ pub(crate) struct NamedToken {
     pub(crate) expires: Option<String>,
 }
 
+/// Whose calls are made with the token of a name.
+fn principal_of(name: &str) -> String {
+    format!("token:{name}")
+}
+
 impl NamedToken {
     /// Whose calls are made with it, as rules and approvals name it.
     fn principal(&self) -> String {
-        format!("token:{}", self.name)
+        principal_of(&self.name)
     }
 
     /// Whether its time is over. One whose end cannot be read has none left.
@@ -111,13 +116,13 @@ impl NamedTokens {
     pub(crate) fn add(&self, token: &NamedToken, now: SystemTime) -> Result<bool, Error> {
         // The name is taken first: one whose token is not there is nothing.
         let former = self.0.item(NAMES, &token.name)?;
-        if let Some(former) = &former
-            && let Some(known) = self.of_digest(&String::from_utf8_lossy(&former.value))?
-        {
-            if !known.is_expired(now) {
+        if let Some(former) = &former {
+            let digest = String::from_utf8_lossy(&former.value);
+            if self.of_digest(&digest)?.is_some_and(|known| !known.is_expired(now)) {
                 return Ok(false);
             }
-            self.end(&known)?;
+            // Also where somebody began to end it.
+            self.end(&digest, token.principal())?;
         }
         let version = former.map(|former| former.version);
         let digest = token.sha256.as_bytes();
@@ -158,20 +163,21 @@ impl NamedTokens {
     /// Ends the token of a name. Says whether there was one.
     pub(crate) fn revoke(&self, name: &str) -> Result<bool, Error> {
         let Some(named) = self.0.item(NAMES, name)? else { return Ok(false) };
-        let token = self.of_digest(&String::from_utf8_lossy(&named.value))?;
-        // The token goes first, so that one without a name is good for nothing.
-        if let Some(token) = &token {
-            self.end(token)?;
-        }
+        let digest = String::from_utf8_lossy(&named.value);
+        let token = self.of_digest(&digest)?;
+        // The token goes first, so that one without a name is good for nothing. Its name goes last: until then all this is
+        // done again.
+        self.end(&digest, principal_of(name))?;
         self.0.remove_item(NAMES, name, named.version)?;
         Ok(token.is_some())
     }
 
     /// Ends a token. Whoever gets one of its name has nothing of what was approved for this one.
-    fn end(&self, token: &NamedToken) -> Result<(), Error> {
-        self.remove(&token.sha256)?;
-        let (principal, now) = (token.principal(), store::now());
-        CallApprovals::new(self.0.clone()).end_principal(&principal, now)?;
+    fn end(&self, digest: &str, principal: String) -> Result<(), Error> {
+        self.remove(digest)?;
+        let now = store::now();
+        let approvals = CallApprovals::new(self.0.clone()).decided_by(call_approval::user());
+        approvals.end_principal(&principal, now)?;
         Ok(Runs::new(self.0.clone()).end_principal(&principal, now)?)
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tenon_host::runs::{CatalogTool, RunError, RunOutcome, RunReport, ToolCatalog};
+use tenon_host::runs::{CalledTool, CatalogTool, RunError, RunOutcome, RunReport, ToolCatalog};
 use tenon_host::types::mcp_json::{self, McpJson};
 use tenon_host::types::{
     ArgumentCompletion, CompletionReference, Error, ErrorCode, ResourceContents, ToolResult,
@@ -173,6 +173,9 @@ impl Work {
             mcp_json::insert_meta(&mut result, "tenon/error", &json!({ "code": "invalid-input" }));
             Ok(self.write_tool_result(result))
         };
+        if let Some(problem) = compact::unknown_argument(mode, name, &arguments) {
+            return wrong(problem);
+        }
         match (name, mode) {
             (compact::SEARCH, _) => {
                 let Some(query) = arguments["query"].as_str() else {
@@ -182,7 +185,20 @@ impl Work {
                     tools.shown_name(&tool.tool).unwrap_or(&tool.tool).to_string()
                 };
                 let meant = tools.target(query).map(|target| target.name.as_str());
-                let limit = arguments["limit"].as_u64();
+                let limit = match &arguments["limit"] {
+                    Value::Null => None,
+                    limit => {
+                        match limit.as_u64().filter(|limit| compact::FOUND_RANGE.contains(limit)) {
+                            None => {
+                                let (least, most) = compact::FOUND_RANGE.into_inner();
+                                let problem =
+                                    format!("`limit` has to be an integer from {least} to {most}");
+                                return wrong(problem);
+                            }
+                            limit => limit,
+                        }
+                    }
+                };
                 let found = compact::found(catalog, mode, shown, query, meant, limit);
                 Ok(self.write_tool_result(ToolResult::text(found)))
             }
@@ -209,6 +225,9 @@ impl Work {
                     }
                 };
                 let data = arguments["data"].take();
+                if matches!(begin, Begin::Resume(_)) && !data.is_null() {
+                    return wrong("a run that is resumed has its `data` already".into());
+                }
                 Ok(self.write_tool_result(self.run_script(catalog, begin, data).await?))
             }
             _ => Err(no_tool(name)),
@@ -451,15 +470,16 @@ fn run_result(report: &RunReport) -> ToolResult {
         RunOutcome::Done(Value::String(text)) => (text.clone(), None),
         RunOutcome::Done(value) => (value.to_string(), None),
         RunOutcome::Paused { approval, message, .. } => (
-            format!(
-                "{message}\nThe run is paused. Once it is approved, call `run` with {{\"resume\": \"{id}\"}}."
-            ),
+            format!("{message}: call `run` with {{\"resume\": \"{id}\"}}"),
             Some(json!({ "code": "approval-required", "approval": approval })),
         ),
         RunOutcome::Failed { code, message } => {
             let done = match called.is_empty() || code == "invalid-script" {
                 true => String::new(),
-                false => format!("\nCalled before: {}", called.join(", ")),
+                false => {
+                    let called: Vec<String> = called.iter().map(CalledTool::to_string).collect();
+                    format!("\nCalled before: {}", called.join(", "))
+                }
             };
             (format!("{message}{done}"), Some(json!({ "code": code })))
         }

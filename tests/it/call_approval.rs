@@ -7,6 +7,7 @@ use tenon_host::services::{
     ApprovalScope, CallApproval, CallApprover, CallToApprove, GrantAll, SqliteStore,
 };
 use tenon_host::{Call, CallError, Caller, Platform};
+use tokio::sync::Notify;
 
 use crate::support::{Project, parsed, stderr, stdout};
 
@@ -95,6 +96,10 @@ fn a_call_waits_for_the_command_and_is_made_once() {
     let steps = stdout(&project.tenon(&["history", "approvals", "--limit", "2"]));
     let lines: Vec<&str> = steps.lines().collect();
     assert!(lines.len() == 2 && lines[1].contains("notes__write of plugin \"notes\""), "{steps}");
+    let user = std::env::var("USER").or(std::env::var("LOGNAME")).unwrap_or("a user".into());
+    let all = stdout(&project.tenon(&["history", "approvals"]));
+    let expected = format!("is approved by {user}  {{\"path\":\"/a\"");
+    assert!(all.contains(&expected), "{all}");
     // Three were asked for, one was approved, begun and ended.
     assert_eq!((&approvals["isWhole"], &approvals["records"]), (&json!(true), &json!(6)));
 }
@@ -357,4 +362,92 @@ async fn what_a_plugin_calls_has_to_be_approved_too() {
     // It is the caller's call, whoever is between.
     assert_eq!(approver.asked()[0].principal.as_deref(), Some("ada"));
     platform.shutdown().await;
+}
+
+/// Approves a call once it is told to.
+#[derive(Clone, Default)]
+struct ApprovesLater {
+    asked: Arc<Notify>,
+    may: Arc<Notify>,
+}
+
+#[async_trait]
+impl CallApprover for ApprovesLater {
+    async fn decide(&self, _: &CallToApprove) -> CallApproval {
+        self.asked.notify_one();
+        self.may.notified().await;
+        CallApproval::Approved { scope: ApprovalScope::Once, holds: None }
+    }
+}
+
+#[tokio::test]
+async fn what_has_changed_while_somebody_was_asked_counts() {
+    let ask = "tools.notes__write.approve = \"ask\"";
+    let project = project(ask);
+    let configured = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let later = ApprovesLater::default();
+    let store = SqliteStore::in_memory().expect("there is memory");
+    let builder = project.builder().workspace(project.path("")).store(store).approver(GrantAll);
+    let platform = builder.call_approver(later.clone()).build().await.expect("it is built");
+    let write_while = async |change: &dyn Fn()| {
+        let asked = platform.clone();
+        let written = tokio::spawn(async move { write(&asked, "/a", None).await });
+        later.asked.notified().await;
+        change();
+        platform.reload().await;
+        later.may.notify_one();
+        written.await.unwrap().map_err(|error| error.to_string())
+    };
+    assert_eq!(write_while(&|| ()).await.unwrap(), "write 1");
+    let deny = || project.write("tenon.toml", configured.replace("\"ask\"", "\"deny\""));
+    let denied = write_while(&deny).await.unwrap_err();
+    assert!(denied.contains("may not be called like this"), "{denied}");
+    project.write("tenon.toml", &configured);
+    platform.reload().await;
+    let change = || project.write("own/notes/notes.rhai", format!("{SCRIPT}// other"));
+    let changed = write_while(&change).await.unwrap_err();
+    assert!(changed.contains("its plugin is gone or another by now: call it again"), "{changed}");
+    let gone = write_while(&|| project.write("tenon.toml", ask)).await.unwrap_err();
+    assert!(gone.contains("its plugin is gone"), "{gone}");
+    platform.shutdown().await;
+}
+
+#[test]
+fn an_approval_is_for_the_settings_that_the_plugin_had() {
+    let settings = |target: &str| {
+        format!("tools.notes__write.approve = \"ask\"\nsettings.notes.target = \"{target}\"")
+    };
+    let project = project(&settings("staging")).approved();
+    failure(&project, &WRITE, 3);
+    let id = waiting(&project);
+    assert!(
+        project
+            .tenon(&["approve", &id, "--for", "always", "--any-arguments", "--yes"])
+            .status
+            .success()
+    );
+    let configured = std::fs::read_to_string(project.path("tenon.toml")).unwrap();
+    let elsewhere = configured.replace("staging", "production");
+    assert_ne!(elsewhere, configured);
+    project.write("tenon.toml", &elsewhere);
+    let project = project.approved();
+    failure(&project, &WRITE, 3);
+    assert_eq!(writes(&project), "0");
+    project.write("tenon.toml", &configured);
+    let project = project.approved();
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 1\n");
+}
+
+#[test]
+fn rules_of_a_tool_of_several_plugins_can_be_tested() {
+    let project = approved("tools.notes__read_resource.approve = \"deny\"");
+    let resource = "resource(#{ uri: \"note:///a\", name: \"a\" }, |uri| \"text\");";
+    project.write("own/notes/notes.rhai", format!("{SCRIPT}{resource}"));
+    let project = project.approved();
+    let arguments = ["read_resource", "plugin=notes", "uri=note:///a"];
+    let called = failure(&project, &[&["call"], &arguments[..]].concat(), 3);
+    assert_eq!(called["code"], "forbidden");
+    let tested = project.tenon(&[&["policy", "test"], &arguments[..]].concat());
+    assert_eq!(tested.status.code(), Some(3), "{}", stderr(&tested));
+    assert!(stdout(&tested).starts_with("the call of read_resource is denied, by `approve` under"));
 }

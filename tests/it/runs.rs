@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenon_host::runs::{
-    CatalogFilter, JournalAnswer, JournalEntry, Run, RunError, RunOutcome, RunReport, RunState,
+    CatalogFilter, JournalAnswer, JournalEntry, MAX_RUN_DATA_BYTES, Run, RunError, RunOutcome,
+    RunReport, RunState,
 };
-use tenon_host::services::{ApprovalScope, GrantAll, STATE_FILE, SqliteStore};
+use tenon_host::services::{
+    ApprovalScope, GrantAll, ItemQuota, ItemStore as _, STATE_FILE, SqliteStore,
+};
 use tenon_host::types::ToolDefinition;
 use tenon_host::{Builtin, Caller, Platform};
 use tokio::sync::Notify;
@@ -77,10 +80,12 @@ async fn a_script_calls_tools_and_its_result_alone_is_returned() {
     .await;
     assert_eq!(done(&report), &json!(3));
     assert_eq!(report.printed, "write 1\nwrite 2\nwrite 3\ncaught it is what it does\n");
-    assert_eq!((report.usage.calls, report.called.len()), (5, 5));
+    assert_eq!(report.usage.calls, 5);
+    let called: Vec<String> = report.called.iter().map(ToString::to_string).collect();
+    assert_eq!(called, ["notes__write (3 times)", "notes__fail", "notes__writes"]);
     // What it called is in the record as any call is.
     let found = run(&platform, "tools.search(\"path\")[0]").await;
-    let expected = json!({ "call": "notes.write(#{ path: string })", "description": "Writes a note", "name": "notes__write" });
+    let expected = json!({ "signature": "notes.write(#{ path: string })", "description": "Writes a note", "name": "notes__write" });
     assert_eq!(done(&found), &expected);
     let described = run(&platform, "tools.describe(\"notes.writes\").description").await;
     assert_eq!(done(&described), &json!("Counts notes"));
@@ -235,10 +240,9 @@ async fn a_run_out_of_time_says_which_call_it_left() {
     let expected =
         "it took longer than 3s (`runs.wall`); how the call of slow__hang ended is not known";
     assert_eq!(message, expected);
-    assert_eq!(
-        (report.usage.calls, report.called),
-        (2, vec!["notes__writes".into(), "slow__hang".into()])
-    );
+    assert_eq!(report.usage.calls, 2);
+    let called: Vec<String> = report.called.iter().map(ToString::to_string).collect();
+    assert_eq!(called, ["notes__writes", "slow__hang"]);
     let calls = [("notes__writes".to_string(), true), ("slow__hang".to_string(), false)];
     assert_eq!(journal(&platform, &report.id).await, calls);
     platform.shutdown().await;
@@ -419,10 +423,161 @@ fn a_journal_that_was_changed_is_found_and_not_gone_on_with() {
     let verified = project.tenon(&["history", "verify"]);
     assert_eq!(verified.status.code(), Some(1));
     let said = stdout(&verified);
-    assert!(said.contains(&format!("somebody has changed the journal of {id}")), "{said}");
+    assert!(said.contains(&format!("somebody has changed what is kept of {id}")), "{said}");
     let approval = paused["paused"]["approval"].as_str().unwrap();
     assert!(project.tenon(&["approve", approval, "--yes"]).status.success());
     let resumed = project.tenon(&["run", "--resume", id]);
     assert_eq!(resumed.status.code(), Some(5));
     assert!(stderr(&resumed).contains("is damaged"), "{}", stderr(&resumed));
+}
+
+#[test]
+fn a_paused_run_says_what_it_waits_for_and_can_be_cancelled() {
+    let project = approved(ASK);
+    project.write("s.rhai", "notes.write(#{ path: \"/a\" })");
+    let paused = parsed(&project.tenon(&["--json", "run", "s.rhai"]));
+    let (id, approval) =
+        (paused["id"].as_str().unwrap(), paused["paused"]["approval"].as_str().unwrap());
+    let said = |args: &[&str], expected: &str| {
+        let output = project.tenon(args);
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(said.contains(expected), "{args:?}: {said}");
+    };
+    let message = paused["paused"]["message"].as_str().unwrap();
+    assert!(message.ends_with(&format!("and then the run {id} can be resumed")), "{message}");
+    said(&["runs"], &format!("paused for {approval} (notes__write)"));
+    said(&["runs", "show", id], &format!("`tenon approve {approval}`"));
+    said(&["pending"], &format!("run: {id}"));
+    said(&["approve", "--all"], "one call waits, which is approved by its id");
+    said(
+        &["approve", approval, "--yes"],
+        &format!("`tenon run --resume {id}` goes on with the run"),
+    );
+    said(&["runs"], &format!("paused, {approval} (notes__write) is approved"));
+    said(&["runs", "show", id], &format!("is approved; `tenon run --resume {id}` goes on"));
+    said(&["deny", approval], "is denied");
+    said(&["runs"], &format!("paused, {approval} (notes__write) is denied"));
+    said(&["runs", "cancel", &id.to_lowercase()], &format!("{id} is cancelled"));
+    said(&["runs", "show", id], "cancelled: an operator cancelled it");
+    said(&["runs", "cancel", id], "cannot be cancelled: it has ended");
+    said(&["run", "--resume", id], "cannot go on: it has ended");
+}
+
+#[tokio::test]
+async fn an_embedder_cancels_a_run() {
+    let platform = host(&project(ASK), memory()).await;
+    let paused = run(&platform, "notes.write(#{ path: \"/a\" })").await;
+    platform.cancel_run(&paused.id).await.unwrap();
+    let error = resume(&platform, &paused.id).await.unwrap_err().to_string();
+    assert!(error.ends_with("it has ended"), "{error}");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn data_that_could_not_be_kept_is_refused_at_once() {
+    let platform = host(&project(ASK), memory()).await;
+    let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
+    let runner = platform.runner(&catalog, ada());
+    let script = "notes.write(#{ path: \"/a\" })";
+    let run = async |bytes: usize| {
+        // With its quotation marks.
+        let data = json!("x".repeat(bytes - 2));
+        runner.run(script.into(), data).await.unwrap().outcome
+    };
+    let RunOutcome::Failed { code, message } = run(MAX_RUN_DATA_BYTES + 1).await else {
+        panic!("it is too long")
+    };
+    assert_eq!((&*code, &*message), ("invalid-input", "`data` is longer than 524288 bytes"));
+    let longest = run(MAX_RUN_DATA_BYTES).await;
+    assert!(matches!(longest, RunOutcome::Paused { .. }), "{longest:?}");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_that_makes_another_call_than_it_paused_for_is_ended() {
+    let project = project(ASK);
+    let file = project.path("own.db");
+    let open = || SqliteStore::open(&file).expect("it is opened");
+    let platform = host(&project, open()).await;
+    let paused = run(&platform, "notes.writes(); notes.write(#{ path: \"/a\" })").await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    // As if the script had computed other arguments before.
+    let store = open();
+    let item = store.item("runs", &paused.id).unwrap().unwrap();
+    let mut kept: Value = serde_json::from_slice(&item.value).unwrap();
+    assert_eq!(kept["tool"], "notes__write");
+    kept["arguments"] = "00".repeat(32).into();
+    let (value, version) = (kept.to_string().into_bytes(), Some(item.version));
+    let quota = ItemQuota { items: 10, bytes: 100_000 };
+    store.put_item("runs", &paused.id, version, &value, item.expires, quota).unwrap();
+    let resumed = resume(&platform, &paused.id).await.unwrap();
+    let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
+    assert_eq!(code, "diverged");
+    assert!(
+        message.contains("at 2: it called notes__write with other arguments before"),
+        "{message}"
+    );
+    assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(0));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_script_has_looked_up_stays_the_same_when_it_goes_on() {
+    let project = project(ASK);
+    let store = SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, store).await;
+    let script = "let found = tools.describe(\"notes.write\").description; notes.write(#{ path: \"/a\" }); found";
+    let paused = run(&platform, script).await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    platform.shutdown().await;
+    // Another plugin beside it, and another description of a tool that is not called again.
+    let changed = SCRIPT.replace("Writes a note", "Writes another note");
+    project.write("own/notes/notes.rhai", &changed);
+    let store = SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, store).await;
+    let resumed = resume(&platform, &paused.id).await.unwrap();
+    // The plugin is another now, so that its call is asked about again: what was found before is in the journal.
+    let RunOutcome::Paused { approval, .. } = &resumed.outcome else { panic!("{resumed:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!("Writes a note"));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn equal_calls_beside_each_other_are_approved_one_by_one() {
+    let project = project(ASK);
+    let platform = host(&project, memory()).await;
+    let call = "|| notes.write(#{ path: \"/a\" })";
+    let script = format!("try {{ parallel([{call}, {call}, {call}]) }} catch {{ \"caught\" }}");
+    let mut report = run(&platform, &script).await;
+    let (mut approved, id) = (0, report.id.clone());
+    while let RunOutcome::Paused { approval, .. } = &report.outcome {
+        // It may have paused since the same call runs: then the next attempt asks.
+        if platform.approve_call(approval, ApprovalScope::Once, None).await.is_ok() {
+            approved += 1;
+        }
+        assert!(approved <= 3);
+        report = resume(&platform, &id).await.unwrap();
+    }
+    assert_eq!(approved, 3);
+    let mut written = done(&report).as_array().expect("all are made").clone();
+    written.sort_by_key(ToString::to_string);
+    assert_eq!(written, ["write 1", "write 2", "write 3"]);
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_pauses_for_what_it_reads_as_well() {
+    let project = project("tools.notes__read_resource.approve = \"ask\"");
+    let resource = "resource(#{ uri: \"note:///a\", name: \"a\" }, |uri| \"text\");";
+    project.write("own/notes/notes.rhai", format!("{SCRIPT}{resource}"));
+    let platform = host(&project, memory()).await;
+    let paused = run(&platform, "resources.read(\"notes\", \"note:///a\")[0].text").await;
+    let RunOutcome::Paused { approval, tool, .. } = &paused.outcome else { panic!("{paused:?}") };
+    assert_eq!(tool, "notes__read_resource");
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!("text"));
+    platform.shutdown().await;
 }

@@ -501,6 +501,7 @@ const VERBS: &[(&[&str], i32, Says)] = &[
     (&["revoke", "bridge"], 3, Says::Untrusted),
     (&["run", "none.rhai"], 2, Says::Nothing),
     (&["runs"], 0, Says::Nothing),
+    (&["runs", "cancel", "R-000000000000"], 2, Says::Nothing),
     (&["runs", "show", "R-000000000000"], 2, Says::Nothing),
     (&["runs", "promote", "R-000000000000", "--name", "n"], 2, Says::Untrusted),
     (&["pending"], 0, Says::Nothing),

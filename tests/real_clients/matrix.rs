@@ -186,7 +186,7 @@ fn seen(server: &str) -> Value {
         "wait": null,
         "cancelled": "a call was cancelled",
         "ask": "accept: blue",
-        "asked": ["Which color?"],
+        "asked": [format!("The plugin \"{server}\" asks: Which color?")],
     })
 }
 

@@ -8,8 +8,12 @@ use tenon_call_approvals::CallApprovalError;
 use tenon_config::admit::{Contents, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
-use tenon_host::services::{Approval, ApprovalRequest, ApprovalScope, CallApproval, PendingCall};
+use tenon_host::runs::RunState;
+use tenon_host::services::{
+    Approval, ApprovalRequest, ApprovalScope, ApprovalState, CallApproval, PendingCall,
+};
 use tenon_host::types::name::nearest;
+use tenon_runs::Runs;
 
 use crate::approval::{
     ValueKind, answer, approved, ask, command_form, is_terminal, left_out, shown,
@@ -19,7 +23,9 @@ use crate::call_approval::{self, json_of_standing, of_pending, of_standing};
 use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
-use crate::{Common, open, output, pins, store};
+use crate::paused_run::resume_hint;
+use crate::store::StorePlace;
+use crate::{Common, blocking, open, output, pins, store};
 
 /// Approve what plugins request, or calls that wait
 #[derive(clap::Args)]
@@ -142,9 +148,7 @@ pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Err
     }
     if args.plugins.iter().any(|named| is_call(named)) {
         // What it asks and keeps waits for the terminal and the store.
-        let common = common.clone();
-        let approved = tokio::task::spawn_blocking(move || approve_calls(&common, &args)).await;
-        return approved.unwrap_or_else(|broken| Err(Error::Host(broken.to_string())));
+        return blocking(common, args, |common, args| approve_calls(common, &args)).await;
     }
     if args.call.is_said() {
         let problem = "`--for` and `--expires` are for calls, as `tenon pending` lists them";
@@ -225,6 +229,13 @@ pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Err
         false if rows.is_empty() => output::line("there is nothing to approve")?,
         false => {}
     }
+    if args.all && !common.json {
+        let noted = blocking(common, (), |common, ()| note_waiting_calls(common)).await;
+        // What was approved is approved.
+        if let Err(error) = noted {
+            tracing::warn!("whether calls wait cannot be looked up: {error}");
+        }
+    }
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
 }
 
@@ -268,15 +279,16 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
             output::write(of_pending(call, now))?;
         }
         let decided = decide(common, args, call, &scope)?;
-        let (is_approved, standing) = match decided {
+        let (is_approved, standing, came_to) = match decided {
             CallApproval::Approved { scope, holds } => {
-                (true, approvals.approve(id, scope, holds.or(args.call.expires), now)?)
+                let holds = holds.or(args.call.expires);
+                (true, approvals.approve(id, scope, holds, now)?, "approved")
             }
             CallApproval::Denied { reason } => {
                 approvals.deny(id, reason, now)?;
-                (false, None)
+                (false, None, "denied")
             }
-            CallApproval::Undecided => (false, None),
+            CallApproval::Undecided => (false, None, "not decided"),
         };
         if !common.json {
             match &standing {
@@ -285,13 +297,19 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
                     output::line(format!("{id} is approved, as"))?;
                     output::line(format!("  {}", of_standing(standing)))?;
                 }
-                None if is_approved => output::line(format!("{id} is approved"))?,
-                None => output::line(format!("{id} is not approved"))?,
+                None => output::line(format!("{id} is {came_to}"))?,
             }
+        }
+        if is_approved && !common.json {
+            note_waiting_run(common, call)?;
         }
         let standing = standing.as_ref().map(json_of_standing);
         rows.push(json!({
-            "id": id, "tool": call.tool, "approved": is_approved, "standing": standing,
+            "id": id,
+            "tool": call.tool,
+            "run": call.call.run,
+            "approved": is_approved,
+            "standing": standing,
         }));
     }
     if common.json {
@@ -299,6 +317,38 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
     }
     let all = rows.iter().all(|row| row["approved"] == true);
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
+}
+
+/// Says how a run goes on that has waited for the approval of a call.
+fn note_waiting_run(common: &Common, call: &PendingCall) -> Result<(), Error> {
+    let Some(id) = &call.call.run else { return Ok(()) };
+    let runs = Runs::new(StorePlace::find(common)?.open()?);
+    if let Some(run) = runs.get(id, store::now())?
+        && matches!(&run.state, RunState::Paused { approval, .. } if *approval == call.id)
+    {
+        output::note(&resume_hint(common, &run));
+    }
+    Ok(())
+}
+
+/// Says that calls wait, where there are any.
+fn note_waiting_calls(common: &Common) -> Result<(), Error> {
+    // To look makes no store.
+    if !StorePlace::find(common)?.is_there() {
+        return Ok(());
+    }
+    let waiting = call_approval::approvals(common)?.list(store::now())?;
+    let is_waiting = |call: &&PendingCall| {
+        matches!(call.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
+    };
+    match waiting.iter().filter(is_waiting).count() {
+        0 => {}
+        1 => output::note("one call waits, which is approved by its id: `tenon pending` shows it"),
+        calls => output::note(&format!(
+            "{calls} calls wait, which are approved by their ids: `tenon pending` shows them"
+        )),
+    }
+    Ok(())
 }
 
 /// What the user decides of a call that is shown.

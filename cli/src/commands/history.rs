@@ -1,15 +1,17 @@
 //! `tenon history`
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_call_approvals::{ApprovalEvent, ApprovalStep, CallApprovals, LOG as APPROVAL_LOG};
+use tenon_call_approvals::{
+    ApprovalEvent, ApprovalStep, CallApprovals, Decider, LOG as APPROVAL_LOG,
+};
 use tenon_host::CallKind;
 use tenon_host::history::{HistoryError, LOG, Query, Record, check, read, read_from};
-use tenon_host::services::{LogCheck, LogSummary};
+use tenon_host::services::{LogCheck, LogSummary, Store, StoreError};
 use tenon_host::types::text::one_line;
 use tenon_runs::Runs;
 use tenon_store::check_log;
@@ -25,6 +27,7 @@ use crate::{Common, output};
   tenon history --tool 'files__*' --limit 5
   tenon history approvals
   tenon history verify
+  tenon history verify --noted calls=13417:HASH
   tenon --json history | jq '.[] | select(.usage.wallMicros > 1000000)'")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -60,9 +63,14 @@ pub(crate) struct Args {
 enum Verb {
     /// Check that no record of a call or of an approval was changed, removed or put between others since it was written
     ///
-    /// Each record is bound to the one before by a hash. Whoever could change the file could also compute all hashes
-    /// anew: note the last one elsewhere, and compare it with what is printed later.
-    Verify,
+    /// Each record is bound to the one before by a hash, and what is approved or denied is compared with the record of
+    /// it. Whoever could change the file could also compute all hashes anew: note the number and the hash of the last
+    /// record elsewhere, and pass them later with --noted.
+    Verify {
+        /// A record of `calls` or `approvals` that was noted: it must still have this hash; can be repeated
+        #[arg(long, value_name = "LOG=NUMBER:HASH", value_parser = noted)]
+        noted: Vec<NotedEntry>,
+    },
     /// Show what was asked for, approved and denied of single calls, the latest last
     Approvals {
         /// At most this many steps
@@ -79,6 +87,34 @@ fn kind(text: &str) -> Result<CallKind, String> {
     })
 }
 
+/// The logs that are checked: what they are called here, and in the store.
+const LOGS: [(&str, &str); 2] = [("calls", LOG), ("approvals", APPROVAL_LOG)];
+
+/// An entry of a log of which somebody has noted the hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NotedEntry {
+    /// One of [`LOGS`].
+    log: (&'static str, &'static str),
+    number: u64,
+    /// In small hexadecimal digits.
+    hash: String,
+}
+
+fn noted(text: &str) -> Result<NotedEntry, String> {
+    let parts = text.split_once('=').and_then(|(log, entry)| Some((log, entry.split_once(':')?)));
+    let (log, (number, hash)) = parts.ok_or("it is not LOG=NUMBER:HASH, such as calls=17:0f3a…")?;
+    let known = LOGS.into_iter().find(|(name, _)| *name == log);
+    let log = known.ok_or_else(|| {
+        format!("there is no log \"{log}\"; the logs are {}", LOGS.map(|(name, _)| name).join(", "))
+    })?;
+    let number = number.parse::<u64>().ok().filter(|number| *number > 0);
+    let number = number.ok_or("the number of a record is 1 or more")?;
+    if hash.len() != 64 || !hash.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err("a hash has 64 hexadecimal digits".into());
+    }
+    Ok(NotedEntry { log, number, hash: hash.to_ascii_lowercase() })
+}
+
 fn failed_to_read(error: HistoryError) -> Error {
     match error {
         HistoryError::Store(error) => Error::State(error),
@@ -90,7 +126,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { verb, kind, tool, plugin, session, outcome, failed, since, limit } = args;
     let place = StorePlace::find(common)?;
     match verb {
-        Some(Verb::Verify) => return verify(common, place),
+        Some(Verb::Verify { noted }) => return verify(common, place, noted),
         Some(Verb::Approvals { limit }) => return approvals(common, place, limit),
         None => {}
     }
@@ -138,40 +174,133 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new("."))
 }
 
-/// Says whether all records, and all approvals of calls, are as they were written.
-fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
-    let records = match &place {
+/// Says whether all records, approvals of calls and journals are as they were written.
+fn verify(common: &Common, place: StorePlace, noted: Vec<NotedEntry>) -> Result<ExitCode, Error> {
+    let calls = match &place {
         StorePlace::File(file) => check(folder_of(file)).map_err(failed_to_read)?,
         StorePlace::Shared(store) => check_log(&**store, LOG)?,
     };
-    let (approvals, runs, changed) = match place {
-        // Without a database nothing was approved; checking makes none.
-        StorePlace::File(file) if !file.exists() => {
-            (LogCheck::Whole(LogSummary::EMPTY), 0, Vec::new())
-        }
-        place => {
-            let store = place.open()?;
-            let approvals = check_log(&*store, APPROVAL_LOG)?;
-            let runs = Runs::new(store);
-            let all = runs.list(store::now())?;
-            let mut changed = Vec::new();
-            for run in &all {
-                if !runs.is_as_written(run)? {
-                    changed.push(run.id.clone());
-                }
-            }
-            (approvals, all.len(), changed)
-        }
+    // Without a database nothing was approved; checking makes none.
+    let store = match place.is_there() {
+        true => Some(place.open()?),
+        false => None,
     };
-    let logs = [("calls", records), ("approvals", approvals)];
-    let is_whole =
-        changed.is_empty() && logs.iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)));
+    let mut verification = Verification::of_calls(calls);
+    if let Some(store) = &store {
+        verification.approvals = check_log(&**store, APPROVAL_LOG)?;
+        let approvals = CallApprovals::new(store.clone());
+        verification.undocumented = approvals.undocumented(store::now())?;
+        verification.unreadable = approvals.damaged()?;
+        (verification.runs, verification.changed_runs) = check_runs(&Runs::new(store.clone()))?;
+    }
+    for entry in noted {
+        let outcome = check_noted(store.as_deref(), &entry)?;
+        verification.noted.push((entry, outcome));
+    }
     if common.json {
-        let logs = logs.map(|(name, checked)| match checked {
+        output::json(&verification.to_json())?;
+    } else {
+        for line in verification.lines() {
+            // Whoever has edited the database has named what is in it.
+            output::line(one_line(&line))?;
+        }
+    }
+    Ok(if verification.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How many runs there are, and which of them are not as they were written.
+fn check_runs(runs: &Runs) -> Result<(usize, Vec<String>), Error> {
+    let all = runs.list(store::now())?;
+    let mut changed = runs.damaged()?;
+    for run in &all {
+        // One that was resumed meanwhile is no longer as it was listed.
+        if !runs.is_as_written(run)?
+            && let Some(now) = runs.get(&run.id, store::now())?
+            && !runs.is_as_written(&now)?
+        {
+            changed.push(run.id.clone());
+        }
+    }
+    Ok((all.len(), changed))
+}
+
+/// What became of an entry that was noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotedOutcome {
+    /// It has the hash that was noted.
+    AsNoted,
+    /// It has another one.
+    Changed,
+    /// The log has no entry of this number.
+    Missing,
+    /// It made room for newer ones.
+    Forgotten,
+}
+
+/// Looks for an entry that was noted. Without a database it is missing.
+fn check_noted(
+    store: Option<&dyn Store>,
+    NotedEntry { log: (_, log), number, hash }: &NotedEntry,
+) -> Result<NotedOutcome, StoreError> {
+    let Some(store) = store else { return Ok(NotedOutcome::Missing) };
+    let found = store.entries_from(log, *number, 1)?.pop();
+    // Later than the entry, which may have made room meanwhile.
+    let summary = store.log(log)?.unwrap_or(LogSummary::EMPTY);
+    let found = match found.filter(|entry| entry.number == *number) {
+        Some(entry) => entry.hash,
+        // That of the last one that has gone is kept.
+        None if number.checked_add(1) == Some(summary.first) => summary.before,
+        None if *number < summary.first => return Ok(NotedOutcome::Forgotten),
+        None => return Ok(NotedOutcome::Missing),
+    };
+    Ok(match found.to_string() == *hash {
+        true => NotedOutcome::AsNoted,
+        false => NotedOutcome::Changed,
+    })
+}
+
+/// What `tenon history verify` has found.
+struct Verification {
+    calls: LogCheck,
+    approvals: LogCheck,
+    /// Approvals and standing approvals that the log of approvals does not bear out.
+    undocumented: Vec<String>,
+    /// Approvals that cannot be read.
+    unreadable: Vec<String>,
+    runs: usize,
+    changed_runs: Vec<String>,
+    noted: Vec<(NotedEntry, NotedOutcome)>,
+}
+
+impl Verification {
+    /// The record of calls was checked, and nothing else is there.
+    fn of_calls(calls: LogCheck) -> Self {
+        let approvals = LogCheck::Whole(LogSummary::EMPTY);
+        let (undocumented, unreadable, changed_runs) = (Vec::new(), Vec::new(), Vec::new());
+        let (runs, noted) = (0, Vec::new());
+        Self { calls, approvals, undocumented, unreadable, runs, changed_runs, noted }
+    }
+
+    /// The logs, with what they are called.
+    fn logs(&self) -> [(&'static str, LogCheck); 2] {
+        let [(calls, _), (approvals, _)] = LOGS;
+        [(calls, self.calls), (approvals, self.approvals)]
+    }
+
+    fn is_whole(&self) -> bool {
+        let changed = [&self.undocumented, &self.unreadable, &self.changed_runs];
+        self.logs().iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)))
+            && changed.iter().all(|ids| ids.is_empty())
+            && self.noted.iter().all(|(_, outcome)| *outcome == NotedOutcome::AsNoted)
+    }
+
+    fn to_json(&self) -> Value {
+        let logs = self.logs().map(|(name, checked)| match checked {
             LogCheck::Whole(log) => json!({
                 "log": name,
                 "isWhole": true,
                 "records": log.next - log.first,
+                "first": log.first,
                 "next": log.next,
                 "lastHash": log.last.to_string(),
             }),
@@ -179,27 +308,62 @@ fn verify(common: &Common, place: StorePlace) -> Result<ExitCode, Error> {
                 json!({ "log": name, "isWhole": false, "brokenAt": number })
             }
         });
-        output::json(&json!({
-            "isWhole": is_whole, "logs": logs, "runs": { "checked": runs, "changed": changed },
-        }))?;
-    } else {
-        for (name, checked) in logs {
-            output::line(verified(name, checked))?;
-        }
-        match &changed[..] {
-            [] if runs == 0 => {}
-            [] => {
-                output::line(format!("runs: the journals of {runs} runs are as they were written"))?
-            }
-            changed => {
-                output::line(format!(
-                    "runs: somebody has changed the journal of {}",
-                    changed.join(", ")
-                ))?;
-            }
-        }
+        let noted = self.noted.iter().map(|(entry, outcome)| {
+            let NotedEntry { log: (name, _), number, hash } = entry;
+            let outcome = match outcome {
+                NotedOutcome::AsNoted => "as-noted",
+                NotedOutcome::Changed => "changed",
+                NotedOutcome::Missing => "missing",
+                NotedOutcome::Forgotten => "forgotten",
+            };
+            json!({ "log": name, "number": number, "hash": hash, "outcome": outcome })
+        });
+        json!({
+            "isWhole": self.is_whole(),
+            "logs": logs,
+            "decisions": { "changed": self.undocumented, "unreadable": self.unreadable },
+            "runs": { "checked": self.runs, "changed": self.changed_runs },
+            "noted": noted.collect::<Vec<_>>(),
+        })
     }
-    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> =
+            self.logs().into_iter().map(|(name, checked)| verified(name, checked)).collect();
+        if !self.undocumented.is_empty() {
+            let ids = self.undocumented.join(", ");
+            lines.push(format!("approvals: what is decided of {ids} is not what the record says"));
+        }
+        if !self.unreadable.is_empty() {
+            let ids = self.unreadable.join(", ");
+            lines.push(format!("approvals: what is kept of {ids} cannot be read"));
+        }
+        match (self.runs, &self.changed_runs[..]) {
+            (0, []) => {}
+            (runs, []) => {
+                lines.push(format!("runs: the journals of {runs} runs are as they were written"));
+            }
+            (_, changed) => {
+                let ids = changed.join(", ");
+                lines.push(format!("runs: somebody has changed what is kept of {ids}"));
+            }
+        }
+        lines.extend(self.noted.iter().map(|(entry, outcome)| {
+            let NotedEntry { log: (name, _), number, .. } = entry;
+            let outcome = match outcome {
+                NotedOutcome::AsNoted => "has the hash that was noted",
+                NotedOutcome::Changed => {
+                    "has another hash than was noted: it or an earlier one was changed"
+                }
+                NotedOutcome::Missing => "was noted, and is not there: records were removed",
+                NotedOutcome::Forgotten => {
+                    "was noted, and cannot be checked: the log was full, and newer ones took its place"
+                }
+            };
+            format!("{name}: record {number} {outcome}")
+        }));
+        lines
+    }
 }
 
 /// Shows the record of approvals.
@@ -219,12 +383,14 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     output::if_empty(events.is_empty(), "no call was asked about yet");
-    for (at, ApprovalEvent { id, tool, plugin, principal, step, .. }) in &events {
+    for (at, event) in &events {
+        let ApprovalEvent { id, tool, plugin, principal, decided_by, arguments, step, .. } = event;
         let what = match step {
             ApprovalStep::Asked => "is asked about".to_string(),
             ApprovalStep::Approved => "is approved".to_string(),
-            ApprovalStep::Denied => "is denied".to_string(),
-            ApprovalStep::Kept { standing } => {
+            ApprovalStep::Denied { reason: None } => "is denied".to_string(),
+            ApprovalStep::Denied { reason: Some(reason) } => format!("is denied: {reason}"),
+            ApprovalStep::Kept { standing, .. } => {
                 format!("is approved beyond one call, as {standing}")
             }
             ApprovalStep::TakenBack => "is taken back".to_string(),
@@ -236,8 +402,18 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
         };
         let by = principal.as_deref().map(|principal| format!(" (principal {principal})"));
         let by = by.unwrap_or_default();
+        let decided = match decided_by {
+            None => String::new(),
+            Some(Decider::Approver) => " by whoever the host asks".into(),
+            Some(Decider::Client) => " by the user of the client".into(),
+            Some(Decider::User(name)) => format!(" by {name}"),
+            Some(_) => " by somebody whom this command does not know".into(),
+        };
+        let arguments = arguments.as_ref().map(|of| format!("  {}", cut(&of.to_string(), 200)));
+        let arguments = arguments.unwrap_or_default();
+        let at = store::shown_time(*at);
         let line =
-            format!("{}  {id}  {tool} of plugin \"{plugin}\"{by}  {what}", store::shown_time(*at));
+            format!("{at}  {id}  {tool} of plugin \"{plugin}\"{by}  {what}{decided}{arguments}");
         output::line(one_line(&line))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -246,13 +422,17 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
 /// What is said of a log that was checked.
 fn verified(name: &str, checked: LogCheck) -> String {
     match checked {
-        LogCheck::Whole(log) if log.first == log.next => format!("{name}: there are no records"),
-        LogCheck::Whole(log) => {
-            let (records, last) = (log.next - log.first, log.next - 1);
-            format!(
-                "{name}: {records} records are as they were written; the last is number {last}, with the hash {}",
-                log.last
-            )
+        LogCheck::Whole(LogSummary { next: 1, .. }) => format!("{name}: there are no records"),
+        LogCheck::Whole(LogSummary { first, next, last: hash, .. }) => {
+            let (records, last) = (next - first, next - 1);
+            match first {
+                1 => format!(
+                    "{name}: {records} records are as they were written; the last is number {last}, with the hash {hash}"
+                ),
+                _ => format!(
+                    "{name}: {records} records, number {first} to {last}, are as they were written, the last with the hash {hash}; older ones have made room for them"
+                ),
+            }
         }
         LogCheck::Broken(number) => format!(
             "{name}: record {number} is missing or was changed: nothing from there on is certain"
@@ -296,5 +476,128 @@ fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenon_host::services::{Durability, LogHash, LogPolicy, LogStore, NewEntry, SqliteStore};
+
+    #[test]
+    fn a_noted_record_has_a_log_a_number_and_a_hash() {
+        let check = |text: &str, expected: Result<(&str, u64), &str>| match (noted(text), expected)
+        {
+            (Ok(entry), Ok(expected)) => {
+                assert_eq!((entry.log.1, entry.number), expected, "{text}");
+                assert_eq!(entry.hash, "0a".repeat(32), "{text}");
+            }
+            (Err(error), Err(expected)) => assert!(error.contains(expected), "{text}: {error}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        let hash = "0a".repeat(32);
+        check(&format!("calls=13417:{hash}"), Ok(("calls", 13_417)));
+        check(&format!("approvals=1:{}", hash.to_uppercase()), Ok(("call-approvals", 1)));
+        check(&format!("runs=1:{hash}"), Err("the logs are calls, approvals"));
+        check(&format!("calls=0:{hash}"), Err("1 or more"));
+        check(&format!("calls=-1:{hash}"), Err("1 or more"));
+        check(&format!("calls=:{hash}"), Err("1 or more"));
+        check(&format!("calls=1:{hash}0"), Err("64 hexadecimal digits"));
+        check(&format!("calls=1:{}é", &hash[2..]), Err("64 hexadecimal digits"));
+        check("calls=1", Err("LOG=NUMBER:HASH"));
+        check("1:0a", Err("LOG=NUMBER:HASH"));
+        check("", Err("LOG=NUMBER:HASH"));
+    }
+
+    /// A store whose log of calls has so many entries, of which the latest are kept; and the hashes of all of them.
+    fn store(entries: u64, kept: u64) -> (SqliteStore, Vec<LogHash>) {
+        let store = SqliteStore::in_memory().unwrap();
+        let hashes = (1..=entries).map(|at| {
+            let entry = NewEntry { at, value: b"" };
+            let full = LogPolicy { max_bytes: 1, durability: Durability::Process };
+            let policy = match at + kept > entries {
+                true => LogPolicy { max_bytes: u64::MAX, ..full },
+                false => full,
+            };
+            store.append(LOG, &[entry], policy).unwrap().last
+        });
+        let hashes = hashes.collect();
+        (store, hashes)
+    }
+
+    #[test]
+    fn a_noted_record_is_there_as_it_was() {
+        let (store, hashes) = store(5, 2);
+        let check =
+            |store: Option<&dyn Store>, number: u64, hash: LogHash, expected: NotedOutcome| {
+                let entry = NotedEntry { log: LOGS[0], number, hash: hash.to_string() };
+                assert_eq!(check_noted(store, &entry).unwrap(), expected, "{number}");
+            };
+        let is = |number: u64, of: usize, expected: NotedOutcome| {
+            check(Some(&store), number, hashes[of - 1], expected);
+        };
+        is(5, 5, NotedOutcome::AsNoted);
+        is(4, 4, NotedOutcome::AsNoted);
+        is(4, 5, NotedOutcome::Changed);
+        // The hash of the last one that made room is kept.
+        is(3, 3, NotedOutcome::AsNoted);
+        is(3, 2, NotedOutcome::Changed);
+        is(2, 2, NotedOutcome::Forgotten);
+        is(6, 5, NotedOutcome::Missing);
+        is(u64::MAX, 5, NotedOutcome::Missing);
+        check(None, 5, hashes[4], NotedOutcome::Missing);
+        store.remove_log(LOG).unwrap();
+        is(5, 5, NotedOutcome::Missing);
+        is(1, 1, NotedOutcome::Missing);
+    }
+
+    #[test]
+    fn what_is_found_is_said() {
+        let check = |entries: u64, kept: u64, expected: &str| {
+            let (store, hashes) = store(entries, kept);
+            let checked = check_log(&store, LOG).unwrap();
+            let last = hashes.last().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(verified("calls", checked).replace(&last, "HASH"), expected);
+        };
+        check(
+            3,
+            3,
+            "calls: 3 records are as they were written; the last is number 3, with the hash HASH",
+        );
+        check(
+            5,
+            2,
+            "calls: 2 records, number 4 to 5, are as they were written, the last with the hash HASH; \
+             older ones have made room for them",
+        );
+        let nothing = LogCheck::Whole(LogSummary::EMPTY);
+        assert_eq!(verified("calls", nothing), "calls: there are no records");
+        let whole = Verification::of_calls(nothing);
+        assert!(whole.is_whole());
+        let entry = NotedEntry { log: LOGS[1], number: 7, hash: String::new() };
+        let ids = || vec!["A-0123456789AB".to_string()];
+        for (found, expected) in [
+            (
+                Verification { undocumented: ids(), ..Verification::of_calls(nothing) },
+                "approvals: what is decided of A-0123456789AB is not what the record says",
+            ),
+            (
+                Verification { unreadable: ids(), ..Verification::of_calls(nothing) },
+                "approvals: what is kept of A-0123456789AB cannot be read",
+            ),
+            (
+                Verification {
+                    noted: vec![(entry, NotedOutcome::Missing)],
+                    ..Verification::of_calls(nothing)
+                },
+                "approvals: record 7 was noted, and is not there: records were removed",
+            ),
+        ] {
+            assert_eq!(
+                (found.is_whole(), &found.lines()[2..]),
+                (false, &[expected.to_string()][..])
+            );
+            assert_eq!(found.to_json()["isWhole"], false);
+        }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn run(common: &Common, Args { all }: Args) -> Result<ExitCode, Error
         output::json(&rows.collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    call_approval::note_damaged(&approvals)?;
     output::if_empty(calls.is_empty() && standing.is_empty(), "no call waits for approval");
     for call in &calls {
         output::write(of_pending(call, now))?;

@@ -6,12 +6,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tenon_host::runs::{CatalogFilter, RunError, RunOutcome, RunReport, Runner};
+use tenon_host::runs::{CalledTool, CatalogFilter, RunError, RunOutcome, RunReport, Runner};
 use tenon_host::{Caller, Platform};
 
 use crate::error::{Error, Exit};
 use crate::hint;
-use crate::{Common, open, output};
+use crate::{Common, open, output, paused_run};
 
 /// Run a script that calls tools as functions of their plugins
 #[derive(clap::Args)]
@@ -73,10 +73,8 @@ async fn of_somebody_else(platform: &Platform, id: &str) -> Result<Error, Error>
     let Some((run, _)) = platform.run(id).await? else {
         return Ok(RunError::NotFound(id.to_string()).into());
     };
-    let whose = run.of.principal.as_deref().unwrap_or("an MCP client");
-    let profile = run.of.profile.map(|profile| format!(" with the profile {profile}"));
-    let profile = profile.unwrap_or_default();
-    Ok(Error::Input(format!("the run {id} is of {whose}{profile}, who resumes it")))
+    let owner = paused_run::owner(&run).unwrap_or_else(|| "somebody else".into());
+    Ok(Error::Input(format!("the run {id} is of {owner}, who resumes it")))
 }
 
 /// What runs scripts with all tools.
@@ -101,7 +99,7 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
         RunOutcome::Done(_) => Exit::Success,
         RunOutcome::Paused { .. } => Exit::Refused,
         RunOutcome::Failed { code, .. } => match code.as_str() {
-            "invalid-script" => Exit::Input,
+            "invalid-script" | "invalid-input" => Exit::Input,
             "limit" | "trapped" => Exit::Trapped,
             "state" | "host" => Exit::Host,
             _ => Exit::Failed,
@@ -130,7 +128,7 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
     }
     let (code, message, hint) = match outcome {
         RunOutcome::Done(Value::String(text)) => {
-            output::line(text)?;
+            output::text(text)?;
             return Ok(exit.into());
         }
         RunOutcome::Done(value) => {
@@ -143,8 +141,7 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
             ("approval-required", message.clone(), Some(hint))
         }
         RunOutcome::Failed { code, message } => {
-            let done =
-                (!called.is_empty()).then(|| format!("called before: {}", called.join(", ")));
+            let done = (!called.is_empty()).then(|| format!("called before: {}", joined(called)));
             (code.as_str(), message.clone(), done)
         }
         _ => ("host", "the run ended in a way that this command does not know".into(), None),
@@ -152,11 +149,18 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
     Err(Error::Run { code: code.to_string(), message, hint, exit })
 }
 
+/// Tools, one after the other.
+fn joined(called: &[CalledTool]) -> String {
+    called.iter().map(CalledTool::to_string).collect::<Vec<_>>().join(", ")
+}
+
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => Self::State(error),
-            RunError::NotFound(_) | RunError::NotPaused { .. } => Self::Input(error.to_string()),
+            RunError::NotFound(_) | RunError::NotPaused { .. } | RunError::NotCancelled { .. } => {
+                Self::Input(error.to_string())
+            }
             other => Self::Host(other.to_string()),
         }
     }

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_host::runs::{CatalogFilter, JournalAnswer, JournalEntry, Run, RunError, RunState};
+use tenon_host::services::{ApprovalState, PendingCall};
 use tenon_host::types::text::{cut, one_line, visible, visible_json};
 use tenon_runs::Runs;
 
 use crate::error::Error;
-use crate::hint::quoted;
+use crate::hint::{self, quoted};
 use crate::new_folder::NewFolder;
+use crate::paused_run::resume_hint;
 use crate::store::{self, StorePlace};
-use crate::{Common, blocking, open, output};
+use crate::{Common, blocking, call_approval, open, output};
 
 /// List runs of scripts, the latest last
 #[derive(clap::Args)]
@@ -21,6 +23,7 @@ use crate::{Common, blocking, open, output};
   tenon runs
   tenon runs show R-3K7QZ0M2X9TB
   tenon run --resume R-3K7QZ0M2X9TB
+  tenon runs cancel R-3K7QZ0M2X9TB
   tenon runs promote R-3K7QZ0M2X9TB --name tidy
 
 A run is kept for a week. One that is paused waits for the approval of a call. One whose process has died is unknown: \
@@ -34,6 +37,12 @@ pub(crate) struct Args {
 enum Verb {
     /// Show a run: its script, its calls and how far it came
     Show {
+        /// The run
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Cancel a paused run: it goes on no more, and what it has done stays done
+    Cancel {
         /// The run
         #[arg(value_name = "ID")]
         id: String,
@@ -59,11 +68,9 @@ The new folder gets the script and a plugin.toml, which requests the tools that 
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     match args.verb {
-        None => {
-            blocking(common, (), |common, ()| list(common, &runs(common)?.list(store::now())?))
-                .await
-        }
+        None => blocking(common, (), |common, ()| list(common)).await,
         Some(Verb::Show { id }) => blocking(common, id, shown).await,
+        Some(Verb::Cancel { id }) => blocking(common, id, cancel).await,
         Some(Verb::Promote { id, name, description }) => {
             promote(common, &id, &name, description).await
         }
@@ -76,19 +83,41 @@ fn runs(common: &Common) -> Result<Arc<Runs>, Error> {
 
 fn shown(common: &Common, id: String) -> Result<ExitCode, Error> {
     let runs = runs(common)?;
-    let run = runs.get(&id, store::now())?.ok_or_else(|| RunError::NotFound(id.clone()))?;
-    show(common, &run, &runs.journal(&id)?)
+    let run = runs.get(&id, store::now())?.ok_or(RunError::NotFound(id))?;
+    show(common, &run, &runs.journal(&run.id)?)
 }
 
-fn list(common: &Common, runs: &[Run]) -> Result<ExitCode, Error> {
+fn cancel(common: &Common, id: String) -> Result<ExitCode, Error> {
+    runs(common)?.cancel(&id, store::now())?;
+    let id = id.to_ascii_uppercase();
+    match common.json {
+        true => output::json(&json!({ "id": id, "cancelled": true }))?,
+        false => output::line(format!("{id} is cancelled"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(common: &Common) -> Result<ExitCode, Error> {
+    let (store, now) = (runs(common)?, store::now());
+    let runs = store.list(now)?;
+    for id in store.damaged()? {
+        output::note(&format!("what is kept of the run {id} is damaged; it is not listed"));
+    }
     if common.json {
         output::json(&runs.iter().map(form).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     output::if_empty(runs.is_empty(), "no runs are kept");
-    for run in runs {
+    let is_paused = runs.iter().any(Run::is_paused);
+    let calls = if is_paused { call_approval::approvals(common)?.list(now)? } else { Vec::new() };
+    for run in &runs {
         let waits = match &run.state {
-            RunState::Paused { approval, tool, .. } => format!(" for {approval} ({tool})"),
+            RunState::Paused { approval, tool, .. } => match decided(&calls, approval) {
+                Decision::Waits => format!(" for {approval} ({tool})"),
+                Decision::Approved => format!(", {approval} ({tool}) is approved"),
+                Decision::Denied => format!(", {approval} ({tool}) is denied"),
+                Decision::Over => format!(" at a call of {tool}"),
+            },
             _ => String::new(),
         };
         let script = run.of.script.trim();
@@ -105,12 +134,36 @@ fn list(common: &Common, runs: &[Run]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is decided of the call that a run waits for.
+enum Decision {
+    Waits,
+    Approved,
+    Denied,
+    /// It was used, has become a standing one, or its time is over.
+    Over,
+}
+
+/// What is decided under the id of an approval.
+fn decided(calls: &[PendingCall], approval: &str) -> Decision {
+    let call = calls.iter().find(|call| call.id == approval);
+    match call.map(|call| &call.state) {
+        Some(ApprovalState::Approved { .. }) => Decision::Approved,
+        Some(ApprovalState::Denied { .. }) => Decision::Denied,
+        Some(_) => Decision::Waits,
+        None => Decision::Over,
+    }
+}
+
 /// A run as programs read it.
 fn form(run: &Run) -> Value {
     let mut form = serde_json::to_value(run).unwrap_or_default();
     if let Some(members) = form.as_object_mut() {
         // It says which process runs it, to nobody but the store.
         members.remove("lock");
+        // Its entries are shown under this name.
+        if let Some(hash) = members.remove("journal") {
+            members.insert("journalHash".into(), hash);
+        }
     }
     form
 }
@@ -140,7 +193,9 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         }
     }
     output::line("script:")?;
-    for line in visible(run.of.script.trim_end()).lines() {
+    // For the language each of them ends a line.
+    let script = run.of.script.replace("\r\n", "\n").replace('\r', "\n");
+    for line in visible(script.trim_end()).lines() {
         output::line(format!("  {line}"))?;
     }
     if !run.of.data.is_null() {
@@ -159,8 +214,22 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         output::line(one_line(&line))?;
     }
     let end = match &run.state {
-        RunState::Paused { approval, tool, key } => {
-            format!("waits at {key} for the approval of {tool}: `tenon approve {approval}`")
+        RunState::Paused { approval, tool, key, .. } => {
+            let calls = call_approval::approvals(common)?.list(store::now())?;
+            let resume = resume_hint(common, run);
+            match decided(&calls, approval) {
+                Decision::Waits => format!(
+                    "waits at {key} for the approval of {tool}: `{} {approval}`",
+                    hint::command(common, "approve")
+                ),
+                Decision::Approved => {
+                    format!("waits at {key}: the call of {tool} is approved; {resume}")
+                }
+                Decision::Denied => format!(
+                    "waits at {key}: the call of {tool} is denied, which the script is told; {resume}"
+                ),
+                Decision::Over => format!("waits at {key} for a call of {tool}; {resume}"),
+            }
         }
         RunState::Done { value, .. } => format!("result: {}", visible_json(&value.to_string())),
         RunState::Failed { code, message, .. } => format!("{code}: {message}"),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tenon_store::IdKind;
 
 use crate::action::{Action, ActionDigest};
@@ -25,6 +26,9 @@ pub struct AskedCall {
     /// The run of a script that it is of, if it is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The plugin that makes the call, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 impl AskedCall {
@@ -43,6 +47,12 @@ impl AskedCall {
     #[must_use]
     pub fn in_run(self, run: Option<String>) -> Self {
         Self { run, ..self }
+    }
+
+    /// The same, made by a plugin.
+    #[must_use]
+    pub fn by_plugin(self, caller: Option<String>) -> Self {
+        Self { caller, ..self }
     }
 
     /// The same, by an agent.
@@ -71,6 +81,10 @@ pub enum ApprovalState {
         /// What whoever decided said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// When the same call had begun of which it is not known how it ended, if there is one. That is so again when the
+        /// denial holds no more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown_since: Option<u64>,
     },
     /// It was begun.
     Running {
@@ -120,8 +134,16 @@ pub struct Approval {
 /// The most arguments that may all have to be the same.
 pub(crate) const MAX_ARGUMENT_DIGESTS: usize = 256;
 
+/// How long a call waits for somebody to decide, and how long a denial holds.
+pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+const MAX_WAIT_MILLIS: u64 = MAX_WAIT.as_secs() * 1_000;
+
 /// The longest arguments that are kept to be shown, in bytes of JSON.
 const MAX_SHOWN_BYTES: usize = 256 << 10;
+
+/// The longest that are kept of a call of which nobody knows how it ended: such calls do not expire.
+const MAX_UNKNOWN_BYTES: usize = 2 << 10;
 
 impl Approval {
     pub(crate) fn new(id: String, action: &Action, call: AskedCall, now: u64) -> Self {
@@ -146,6 +168,27 @@ impl Approval {
         }
     }
 
+    /// The same, of which it is not known how it ended.
+    pub(crate) fn unknown(&self, id: String, began: u64) -> Self {
+        let mut call = self.call.clone();
+        if call.arguments.to_string().len() > MAX_UNKNOWN_BYTES {
+            call.arguments = Value::Null;
+        }
+        Self { id, call, state: ApprovalState::Unknown { at: began }, ..self.clone() }
+    }
+
+    /// As it is at this time: a denial holds for a while.
+    fn at_time(self, now: u64) -> Self {
+        match self.state {
+            ApprovalState::Denied { at, unknown_since: Some(began), .. }
+                if now >= at.saturating_add(MAX_WAIT_MILLIS) =>
+            {
+                Self { state: ApprovalState::Unknown { at: began }, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether its arguments can be shown. They are too long else.
     pub fn is_shown_whole(&self) -> bool {
         !self.call.arguments.is_null()
@@ -155,15 +198,20 @@ impl Approval {
         serde_json::to_vec(self).expect("an approval is JSON")
     }
 
-    pub(crate) fn read(id: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
+    pub(crate) fn read(id: &str, value: &[u8], expires: Option<u64>, now: u64) -> Result<Self> {
         let read: Self = serde_json::from_slice(value)
             .map_err(|_| CallApprovalError::Damaged(id.to_string()))?;
-        Ok(Self { expires, ..read })
+        Ok(Self { expires, ..read }.at_time(now))
     }
 }
 
 /// Ids of approvals. None of a plugin begins so.
 pub(crate) const IDS: IdKind = IdKind::new("A-");
+
+/// The id by which a call is decided: the same for the same action.
+pub(crate) fn id_of(action: ActionDigest) -> String {
+    IDS.of(&ActionDigest::of(&[b"approval", &action.0]).0)
+}
 
 /// Whether a text is the id of an approval of a call.
 pub fn is_approval_id(text: &str) -> bool {

@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, Item, ItemOutcome, ItemQuota, MAX_BATCH_ENTRIES, ProcessLock, Store,
-    StoreError, all_items,
+    Change, Durability, Item, ItemQuota, MAX_BATCH_ENTRIES, ProcessLock, Store, StoreError,
+    all_items,
 };
 
 use crate::action::{Action, ActionDigest};
-use crate::approval::{Approval, ApprovalState, AskedCall, IDS, MAX_ARGUMENT_DIGESTS};
-use crate::event::{ApprovalEvent, ApprovalStep, LOG, MAX_LOG_BYTES};
+use crate::approval::{
+    Approval, ApprovalState, AskedCall, IDS, MAX_ARGUMENT_DIGESTS, MAX_WAIT, id_of,
+};
+use crate::decisions::LoggedDecisions;
+use crate::event::{ApprovalEvent, ApprovalStep, Decider, LOG, MAX_LOG_BYTES};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
 use crate::{CallApprovalError, Result};
 
@@ -27,9 +30,6 @@ const QUOTA: ItemQuota = ItemQuota { items: 2_000, bytes: 32 << 20 };
 
 /// How many calls of one principal may wait at a time, and how many bytes they may take: nobody keeps others from being asked.
 const QUOTA_OF_ONE: ItemQuota = ItemQuota { items: 200, bytes: 8 << 20 };
-
-/// How long a call waits for somebody to decide, and how long a denial holds.
-pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// How long an approval for one call holds where nobody says how long.
 pub const DEFAULT_ONCE: Duration = Duration::from_secs(3600);
@@ -53,6 +53,8 @@ pub struct CallApprovals {
     quota_of_one: ItemQuota,
     /// The lock that says that this process lives, from the first call on that begins.
     lock: ProcessLock,
+    /// Who decides by this value.
+    decided_by: Option<Decider>,
     /// Calls of this process that are over, which the store could not be told.
     untold: Mutex<Vec<EndedCall>>,
 }
@@ -63,6 +65,15 @@ struct EndedCall {
     approval: Approval,
     /// How it ended, if that is known.
     outcome: Option<String>,
+}
+
+/// What became of a call that somebody has to decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// It waits, under this id.
+    Waits(String),
+    /// Somebody has decided meanwhile.
+    Decided,
 }
 
 /// What is decided of a call.
@@ -93,11 +104,19 @@ impl CallApprovals {
     /// The approvals that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (lock, untold) = (ProcessLock::new("process/"), Mutex::default());
-        Self { store, quota: QUOTA, quota_of_one: QUOTA_OF_ONE, lock, untold }
+        let decided_by = None;
+        Self { store, quota: QUOTA, quota_of_one: QUOTA_OF_ONE, lock, decided_by, untold }
+    }
+
+    /// The same, by which this user decides.
+    #[must_use]
+    pub fn decided_by(self, user: impl Into<String>) -> Self {
+        Self { decided_by: Some(Decider::User(user.into())), ..self }
     }
 
     /// Looks up what is decided of a call, and begins one that was approved. What was approved once nobody else makes then.
-    /// Of a call that began before and of which nobody knows how it ended nothing is decided, whatever stands.
+    /// What was decided of exactly this call goes before what stands. Of a call that began before and of which nobody knows
+    /// how it ended nothing is decided, whatever stands.
     ///
     /// # Errors
     ///
@@ -106,40 +125,37 @@ impl CallApprovals {
         self.tell(now);
         for _ in 0..MAX_TRIES {
             let running = self.running(action.digest(), now)?;
-            let known = self.of(action, now)?;
-            if let Some((Approval { state: ApprovalState::Unknown { at }, .. }, _)) = &known {
-                return Ok(Found::Undecided { unknown_since: Some(*at) });
+            if let Some((approval, version)) = self.of(action, now)? {
+                let id = approval.id.clone();
+                match &approval.state {
+                    ApprovalState::Pending => {}
+                    ApprovalState::Unknown { at } | ApprovalState::Running { at, .. } => {
+                        return Ok(Found::Undecided { unknown_since: Some(*at) });
+                    }
+                    ApprovalState::Denied { reason, .. } => {
+                        return Ok(Found::Denied { id, reason: reason.clone() });
+                    }
+                    ApprovalState::Approved { .. } => {
+                        match self.begin(approval, Some(version), None, Vec::new(), now)? {
+                            Some(begun) => return Ok(Found::Begun(begun.into())),
+                            None => continue,
+                        }
+                    }
+                }
             }
             if let Some(standing) = self.covering(action, call, now)? {
                 let step = ApprovalStep::Covered;
                 let covered = ApprovalEvent::of_standing(&standing, Some(action.digest()), step);
                 let approval = Approval::new(standing.id, action, call.clone(), now);
-                if let Some(begun) = self.begin(approval, None, vec![covered], now)? {
+                if let Some(begun) = self.begin(approval, None, None, vec![covered], now)? {
                     return Ok(Found::Begun(begun.into()));
                 }
                 continue;
             }
-            let Some((approval, version)) = known else {
-                return Ok(match running {
-                    Some(id) => Found::Running { id },
-                    None => Found::Undecided { unknown_since: None },
-                });
-            };
-            let id = approval.id.clone();
-            match &approval.state {
-                ApprovalState::Pending => return Ok(Found::Undecided { unknown_since: None }),
-                ApprovalState::Unknown { at } | ApprovalState::Running { at, .. } => {
-                    return Ok(Found::Undecided { unknown_since: Some(*at) });
-                }
-                ApprovalState::Denied { reason, .. } => {
-                    return Ok(Found::Denied { id, reason: reason.clone() });
-                }
-                ApprovalState::Approved { .. } => {
-                    if let Some(begun) = self.begin(approval, Some(version), Vec::new(), now)? {
-                        return Ok(Found::Begun(begun.into()));
-                    }
-                }
-            }
+            return Ok(match running {
+                Some(id) => Found::Running { id },
+                None => Found::Undecided { unknown_since: None },
+            });
         }
         Err(CallApprovalError::Undecidable {
             id: id_of(action.digest()),
@@ -147,30 +163,40 @@ impl CallApprovals {
         })
     }
 
-    /// Notes that a call waits for somebody to decide, and gives the id by which it is decided. One that waits already
-    /// keeps its id.
+    /// Notes that a call waits for somebody to decide. One that waits already keeps its id.
     ///
     /// # Errors
     ///
     /// Where the store fails, too many wait, or nobody could see what the call would do.
-    pub fn ask(&self, action: &Action, call: AskedCall, now: u64) -> Result<String> {
+    pub fn ask(&self, action: &Action, call: AskedCall, now: u64) -> Result<Asked> {
         let asked = Approval::new(id_of(action.digest()), action, call, now);
         if !asked.is_shown_whole() {
             return Err(CallApprovalError::TooLong);
         }
         let expires = Some(after(now, MAX_WAIT));
         for _ in 0..MAX_TRIES {
-            if let Some((Approval { id, state, .. }, _)) = self.of(action, now)? {
-                return match state {
+            if let Some((known, version)) = self.of(action, now)? {
+                return match known.state {
+                    ApprovalState::Pending => Ok(Asked::Waits(known.id)),
                     // That nobody knows how it ended is kept.
-                    ApprovalState::Pending | ApprovalState::Unknown { .. } => Ok(id),
-                    _ => Err(CallApprovalError::Undecidable { id, why: "it is decided already" }),
+                    ApprovalState::Unknown { .. } if known.is_shown_whole() => {
+                        Ok(Asked::Waits(known.id))
+                    }
+                    ApprovalState::Unknown { .. } => {
+                        let shown = Approval { call: asked.call.clone(), ..known };
+                        self.check_room_of_one(&shown, now)?;
+                        match self.put(&shown, Some(version), None, &[], now)? {
+                            true => Ok(Asked::Waits(shown.id)),
+                            false => continue,
+                        }
+                    }
+                    _ => Ok(Asked::Decided),
                 };
             }
             self.check_room_of_one(&asked, now)?;
-            if self.put(&asked, None, expires, now)?.is_some() {
-                self.log(ApprovalEvent::of(&asked, ApprovalStep::Asked), now)?;
-                return Ok(asked.id);
+            let event = ApprovalEvent::of(&asked, ApprovalStep::Asked);
+            if self.put(&asked, None, expires, &[event], now)? {
+                return Ok(Asked::Waits(asked.id));
             }
         }
         Err(CallApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
@@ -181,9 +207,11 @@ impl CallApprovals {
         let (mut items, mut bytes) = (1, asked.write().len() as u64);
         for item in all_items(&*self.store, APPROVALS)? {
             // What is damaged is nobody's.
-            let known = Approval::read(&item.id, &item.value, item.expires).ok();
+            let known = Approval::read(&item.id, &item.value, item.expires, now).ok();
             let is_theirs = |known: &Approval| {
-                known.principal == asked.principal && known.state == ApprovalState::Pending
+                let waits =
+                    matches!(known.state, ApprovalState::Pending | ApprovalState::Unknown { .. });
+                waits && known.principal == asked.principal && known.id != asked.id
             };
             if !item.is_expired(now) && known.as_ref().is_some_and(is_theirs) {
                 items += 1;
@@ -199,9 +227,9 @@ impl CallApprovals {
         }
     }
 
-    /// Begins a call that somebody has just approved, and who was asked at once. For a scope beyond this call, a standing
-    /// approval is kept as well, for so long. Where the same call waits, or nobody knows how it ended before, that is decided
-    /// by this as well.
+    /// Begins a call that somebody, `decided_by`, has just approved, who was asked at once. For a scope beyond this call, a
+    /// standing approval is kept as well, for so long. Where the same call waits, was approved meanwhile, or nobody knows how
+    /// it ended before, that is used up by this. One that was denied meanwhile does not begin.
     ///
     /// # Errors
     ///
@@ -210,37 +238,62 @@ impl CallApprovals {
         self: &Arc<Self>,
         action: &Action,
         call: AskedCall,
-        scope: ApprovalScope,
-        holds: Option<Duration>,
+        (scope, holds): (ApprovalScope, Option<Duration>),
+        decided_by: Decider,
         now: u64,
-    ) -> Result<BegunCall> {
+    ) -> Result<Found> {
         let approval = Approval::new(random_id()?, action, call, now);
-        self.keep(&approval, scope, holds, now)?;
+        let standing = self.standing_of(&approval, scope, holds, now)?;
         for _ in 0..MAX_TRIES {
-            let waiting = self.of(action, now)?.filter(|(known, _)| {
-                matches!(known.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
-            });
-            let waiting = waiting.map(|(_, version)| version);
-            let approved = vec![ApprovalEvent::of(&approval, ApprovalStep::Approved)];
-            if let Some(begun) = self.begin(approval.clone(), waiting, approved, now)? {
-                return Ok(begun);
+            let version = match self.of(action, now)? {
+                Some((Approval { id, state: ApprovalState::Denied { reason, .. }, .. }, _)) => {
+                    return Ok(Found::Denied { id, reason });
+                }
+                known => known.map(|(_, version)| version),
+            };
+            let step = match &standing {
+                Some(standing) => standing.kept(),
+                None => ApprovalStep::Approved,
+            };
+            let approved = ApprovalEvent::of(&approval, step).decided_by(Some(decided_by.clone()));
+            let events = vec![approved];
+            let begun = self.begin(approval.clone(), version, standing.as_ref(), events, now)?;
+            if let Some(begun) = begun {
+                return Ok(Found::Begun(begun.into()));
             }
         }
         Err(CallApprovalError::Undecidable { id: approval.id, why: "it changes all the time" })
     }
 
-    /// Notes that somebody who was asked at once has denied a call. Another one like it is asked about again.
+    /// Notes that somebody, `decided_by`, who was asked at once has denied a call. It waits no more; another one like it is asked about again.
     ///
     /// # Errors
     ///
     /// Where the store fails.
-    pub fn note_denied(&self, action: &Action, call: AskedCall, now: u64) -> Result<()> {
+    pub fn note_denied(
+        &self,
+        action: &Action,
+        call: AskedCall,
+        reason: Option<String>,
+        decided_by: Decider,
+        now: u64,
+    ) -> Result<()> {
         let denied = Approval::new(random_id()?, action, call, now);
-        self.log(ApprovalEvent::of(&denied, ApprovalStep::Denied), now)
+        let denied = ApprovalEvent::of(&denied, ApprovalStep::Denied { reason });
+        let events = [denied.decided_by(Some(decided_by))];
+        if let Some((Approval { id, state: ApprovalState::Pending, .. }, version)) =
+            self.of(action, now)?
+        {
+            let gone = Change::RemoveItem { kind: APPROVALS, id: &id, version };
+            if self.change(&[gone], &events, now)? {
+                return Ok(());
+            }
+        }
+        self.change(&[], &events, now).map(drop)
     }
 
-    /// All approvals whose time is not over, in the order in which they were asked for. Calls of processes that have died
-    /// are unknown from here on.
+    /// All approvals that can be read and whose time is not over, in the order in which they were asked for. Calls of
+    /// processes that have died are unknown from here on.
     ///
     /// # Errors
     ///
@@ -250,8 +303,10 @@ impl CallApprovals {
         self.remove_expired(now)?;
         let running = self.settle(None, now)?;
         let known = all_items(&*self.store, APPROVALS)?.into_iter();
-        let known = known.map(|item| Approval::read(&item.id, &item.value, item.expires));
-        let mut all = known.chain(running.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+        // What is damaged keeps nobody from the others.
+        let known =
+            known.filter_map(|item| Approval::read(&item.id, &item.value, item.expires, now).ok());
+        let mut all: Vec<_> = known.chain(running).collect();
         all.sort_by(|one, other| (one.asked, &one.id).cmp(&(other.asked, &other.id)));
         Ok(all)
     }
@@ -278,7 +333,7 @@ impl CallApprovals {
         Ok(events)
     }
 
-    /// All standing approvals whose time is not over.
+    /// All standing approvals that can be read and whose time is not over.
     ///
     /// # Errors
     ///
@@ -286,7 +341,68 @@ impl CallApprovals {
     pub fn standing(&self, now: u64) -> Result<Vec<StandingApproval>> {
         self.remove_expired(now)?;
         let items = all_items(&*self.store, STANDING)?.into_iter();
-        items.map(|item| StandingApproval::read(&item.id, &item.value, item.expires)).collect()
+        let read = |item: Item| StandingApproval::read(&item.id, &item.value, item.expires).ok();
+        Ok(items.filter_map(read).collect())
+    }
+
+    /// What approvals cannot be read are called. Those that do not stand approve nothing, and go when their time is over.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn damaged(&self) -> Result<Vec<String>> {
+        let mut damaged = Vec::new();
+        for kind in [APPROVALS, BEGUN, STANDING] {
+            let is_read = |Item { id, value, expires, .. }: &Item| match kind {
+                STANDING => StandingApproval::read(id, value, *expires).is_ok(),
+                _ => Approval::read(id, value, *expires, 0).is_ok(),
+            };
+            let all = all_items(&*self.store, kind)?.into_iter();
+            damaged.extend(all.filter(|item| !is_read(item)).map(|item| item.id));
+        }
+        Ok(damaged)
+    }
+
+    /// The ids of what is approved or denied, and of what stands, although the log says otherwise or says nothing of it:
+    /// somebody has changed the items or the log. Where the log was full, what is older than all of its entries is not
+    /// among them. Whether the entries of the log are as they were written is for [`check_log`](tenon_store::check_log).
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn undocumented(&self, now: u64) -> Result<Vec<String>> {
+        let mut found = self.not_borne_out(now)?;
+        if !found.is_empty() {
+            // What was decided between the log and the items were read is in the log by now.
+            let again = self.not_borne_out(now)?;
+            found.retain(|one| again.contains(one));
+        }
+        Ok(found.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// The approvals and standing approvals whose time is not over and that are not as the log says: their ids and the
+    /// versions of their items.
+    fn not_borne_out(&self, now: u64) -> Result<Vec<(String, u64)>> {
+        // The log first: what is used up meanwhile is gone from the items then.
+        let logged = LoggedDecisions::read(&*self.store)?;
+        let mut found = Vec::new();
+        // What is damaged decides nothing.
+        for item in all_items(&*self.store, APPROVALS)?.into_iter().filter(|of| !of.is_expired(now))
+        {
+            let approval = Approval::read(&item.id, &item.value, item.expires, now);
+            if approval.is_ok_and(|approval| !logged.bear_out(&item.id, &approval)) {
+                found.push((item.id, item.version));
+            }
+        }
+        for item in all_items(&*self.store, STANDING)?.into_iter().filter(|of| !of.is_expired(now))
+        {
+            if let Ok(standing) = StandingApproval::read(&item.id, &item.value, item.expires)
+                && !logged.bear_out_standing(&item, &standing)
+            {
+                found.push((standing.id, item.version));
+            }
+        }
+        Ok(found)
     }
 
     /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
@@ -294,7 +410,8 @@ impl CallApprovals {
     ///
     /// # Errors
     ///
-    /// Where there is no such call, it runs or is approved already, the scope is none for it, or the store fails.
+    /// Where there is no such call, it runs, its arguments are too long to be shown, the scope is none for it, or the store
+    /// fails.
     pub fn approve(
         &self,
         id: &str,
@@ -307,14 +424,23 @@ impl CallApprovals {
             let why = "its arguments are too long to be shown: nobody can tell what it would do";
             return Err(CallApprovalError::Undecidable { id: id.to_string(), why });
         }
-        if let Some(standing) = self.keep(&approval, scope, holds, now)? {
-            self.store.remove_item(APPROVALS, id, version)?;
-            return Ok(Some(standing));
+        if let Some(standing) = self.standing_of(&approval, scope, holds, now)? {
+            let kept = ApprovalEvent::of(&approval, standing.kept());
+            let kept = kept.decided_by(self.decided_by.clone());
+            let (key, value) = (standing.key(), standing.write());
+            let changes = [
+                self.put_standing(&key, &value, &standing),
+                Change::RemoveItem { kind: APPROVALS, id, version },
+            ];
+            let is_kept = self.make_room(STANDING, now, || {
+                self.change(&changes, std::slice::from_ref(&kept), now)
+            })?;
+            return if is_kept { Ok(Some(standing)) } else { Err(decided_meanwhile(id)) };
         }
         let state = ApprovalState::Approved { at: now };
-        let expires = after(now, holds.unwrap_or(DEFAULT_ONCE));
+        let expires = Some(after(now, holds.unwrap_or(DEFAULT_ONCE)));
         let approved = Approval { state, ..approval };
-        self.decide(approved, version, expires, ApprovalStep::Approved, now)?;
+        self.decide(&approved, version, expires, ApprovalStep::Approved, now)?;
         Ok(None)
     }
 
@@ -333,23 +459,29 @@ impl CallApprovals {
             if matches!(approval.state, ApprovalState::Running { .. }) {
                 continue;
             }
-            self.log(ApprovalEvent::of(&approval, ApprovalStep::TakenBack), now)?;
-            self.remove(APPROVALS, &approval.id)?;
+            let taken_back = ApprovalEvent::of(&approval, ApprovalStep::TakenBack);
+            self.remove(APPROVALS, &approval.id, taken_back, now)?;
         }
         Ok(())
     }
 
     fn take_back(&self, standing: &StandingApproval, now: u64) -> Result<()> {
-        self.remove(STANDING, &standing.key())?;
-        self.log(ApprovalEvent::of_standing(standing, None, ApprovalStep::TakenBack), now)
+        let taken_back = ApprovalEvent::of_standing(standing, None, ApprovalStep::TakenBack);
+        let taken_back = taken_back.decided_by(self.decided_by.clone());
+        self.remove(STANDING, &standing.key(), taken_back, now)
     }
 
-    /// Removes an item as it is now, if there is one.
-    fn remove(&self, kind: &str, id: &str) -> Result<()> {
-        if let Some(item) = self.store.item(kind, id)? {
-            self.store.remove_item(kind, id, item.version)?;
+    /// Removes an item as it is now, with this step in the log, if there is one.
+    fn remove(&self, kind: &str, id: &str, event: ApprovalEvent, now: u64) -> Result<()> {
+        let events = [event];
+        for _ in 0..MAX_TRIES {
+            let Some(Item { version, .. }) = self.store.item(kind, id)? else { return Ok(()) };
+            if self.change(&[Change::RemoveItem { kind, id, version }], &events, now)? {
+                return Ok(());
+            }
         }
-        Ok(())
+        let [ApprovalEvent { id, .. }] = events;
+        Err(CallApprovalError::Undecidable { id, why: "it changes all the time" })
     }
 
     /// Denies a call, or takes a standing approval back.
@@ -362,28 +494,29 @@ impl CallApprovals {
             return self.take_back(&standing, now);
         }
         let (approval, version) = self.decidable(id, now)?;
-        let state = ApprovalState::Denied { at: now, reason };
-        let expires = after(now, MAX_WAIT);
-        self.decide(Approval { state, ..approval }, version, expires, ApprovalStep::Denied, now)?;
-        Ok(())
+        let step = ApprovalStep::Denied { reason: reason.clone() };
+        let unknown_since = match approval.state {
+            ApprovalState::Unknown { at } => Some(at),
+            ApprovalState::Denied { unknown_since, .. } => unknown_since,
+            _ => None,
+        };
+        let expires = unknown_since.is_none().then(|| after(now, MAX_WAIT));
+        let state = ApprovalState::Denied { at: now, reason, unknown_since };
+        self.decide(&Approval { state, ..approval }, version, expires, step, now)
     }
 
     fn decide(
         &self,
-        decided: Approval,
+        decided: &Approval,
         version: u64,
-        expires: u64,
+        expires: Option<u64>,
         step: ApprovalStep,
         now: u64,
-    ) -> Result<Approval> {
-        // What was decided is in the log before it can be used.
-        self.log(ApprovalEvent::of(&decided, step), now)?;
-        match self.put(&decided, Some(version), Some(expires), now)? {
-            Some(_) => Ok(Approval { expires: Some(expires), ..decided }),
-            None => {
-                let why = "somebody else has decided at the same time";
-                Err(CallApprovalError::Undecidable { id: decided.id, why })
-            }
+    ) -> Result<()> {
+        let event = ApprovalEvent::of(decided, step).decided_by(self.decided_by.clone());
+        match self.put(decided, Some(version), expires, &[event], now)? {
+            true => Ok(()),
+            false => Err(decided_meanwhile(&decided.id)),
         }
     }
 
@@ -411,14 +544,16 @@ impl CallApprovals {
             self.store.remove_item(APPROVALS, id, item.version)?;
             return Ok(None);
         }
-        Ok(Some((Approval::read(id, &item.value, item.expires)?, item.version)))
+        Ok(Some((Approval::read(id, &item.value, item.expires, now)?, item.version)))
     }
 
-    /// Begins a call. What was decided of it, of this version, is used up by that. `None` where somebody else was faster.
+    /// Begins a call, and keeps a standing approval. What was decided of the call, of this version, is used up by that. `None`
+    /// where somebody else was faster.
     fn begin(
         self: &Arc<Self>,
         approval: Approval,
         decided: Option<u64>,
+        standing: Option<&StandingApproval>,
         mut events: Vec<ApprovalEvent>,
         now: u64,
     ) -> Result<Option<BegunCall>> {
@@ -434,11 +569,15 @@ impl CallApprovals {
             Change::PutItem { kind: BEGUN, id: &key, version: None, value: &value, expires, quota };
         let decided =
             decided.map(|version| Change::RemoveItem { kind: APPROVALS, id: &id, version });
-        let changes: Vec<_> = decided.into_iter().chain([begun]).collect();
+        let written = standing.map(|standing| (standing.key(), standing.write()));
+        let stands = standing
+            .zip(written.as_ref())
+            .map(|(standing, (key, value))| self.put_standing(key, value, standing));
+        let changes: Vec<_> = decided.into_iter().chain([begun]).chain(stands).collect();
         let has_begun = match self.change(&changes, &events, now) {
             Err(error) if error.is_full() => {
                 self.settle(None, now)?;
-                self.change(&changes, &events, now)?
+                self.make_room(STANDING, now, || self.change(&changes, &events, now))?
             }
             changed => changed?,
         };
@@ -496,31 +635,61 @@ impl CallApprovals {
         }
     }
 
-    /// Has a call that has begun be unknown: nothing is decided of another one, but for a denial.
+    /// Has a call that has begun be unknown: nothing is decided of another one, but for a denial, which goes on to hold.
     fn lose(&self, begun: &Item, approval: &Approval, now: u64) -> Result<()> {
         let ApprovalState::Running { at, .. } = approval.state else { return Ok(()) };
         let id = id_of(approval.digest);
         let events = [ApprovalEvent::of(approval, ApprovalStep::Unknown)];
-        let unknown =
-            Approval { id: id.clone(), state: ApprovalState::Unknown { at }, ..approval.clone() };
-        let (value, expires) = (unknown.write(), Some(after(now, MAX_WAIT)));
         for _ in 0..MAX_TRIES {
             let known = self.read(&id, now)?;
-            let stays = known.as_ref().is_some_and(|(known, _)| {
-                known.digest != approval.digest
-                    || matches!(known.state, ApprovalState::Denied { .. })
-            });
-            let version = known.map(|(_, version)| version);
+            let (version, mut unknown) =
+                (known.as_ref().map(|(_, version)| *version), approval.unknown(id.clone(), at));
+            let is_another = match known {
+                Some((known, _)) if known.digest != approval.digest => true,
+                Some((
+                    Approval { state: ApprovalState::Denied { at: denied, reason, .. }, .. },
+                    _,
+                )) => {
+                    let unknown_since = Some(at);
+                    unknown.state = ApprovalState::Denied { at: denied, reason, unknown_since };
+                    false
+                }
+                _ => false,
+            };
+            // It does not expire: somebody has to decide.
+            let (value, expires) = (unknown.write(), None);
             let (kind, value, quota) = (APPROVALS, &*value, self.quota);
             let put = Change::PutItem { kind, id: &id, version, value, expires, quota };
             let gone = Change::RemoveItem { kind: BEGUN, id: &begun.id, version: begun.version };
-            let changes = if stays { vec![gone] } else { vec![gone, put] };
+            let changes = if is_another { vec![gone] } else { vec![gone, put] };
             let is_done = self.make_room(APPROVALS, now, || self.change(&changes, &events, now))?;
-            if is_done || self.store.item(BEGUN, &begun.id)?.is_none() {
+            if is_done {
+                return self.forget_oldest_unknown(&unknown, now);
+            }
+            if self.store.item(BEGUN, &begun.id)?.is_none() {
                 return Ok(());
             }
         }
         Err(CallApprovalError::Undecidable { id, why: "it changes all the time" })
+    }
+
+    /// Forgets the calls of a principal that have been unknown for the longest time, where there are too many of them.
+    fn forget_oldest_unknown(&self, latest: &Approval, now: u64) -> Result<()> {
+        let mut unknown = Vec::new();
+        for item in all_items(&*self.store, APPROVALS)? {
+            let known = Approval::read(&item.id, &item.value, item.expires, now);
+            if let Ok(Approval { principal, state: ApprovalState::Unknown { at }, .. }) = known
+                && principal == latest.principal
+            {
+                unknown.push((at, item.id, item.version));
+            }
+        }
+        unknown.sort();
+        let most = usize::try_from(self.quota_of_one.items).unwrap_or(usize::MAX);
+        for (_, id, version) in &unknown[..unknown.len().saturating_sub(most)] {
+            self.store.remove_item(APPROVALS, id, *version)?;
+        }
+        Ok(())
     }
 
     /// Has calls be unknown whose processes have died: all of them, or those whose keys begin so. Gives those that run.
@@ -533,12 +702,21 @@ impl CallApprovals {
                 if prefix.is_some_and(|prefix| !item.id.starts_with(prefix)) {
                     return Ok(running);
                 }
-                let approval = Approval::read(&item.id, &item.value, item.expires)?;
+                let approval = match Approval::read(&item.id, &item.value, item.expires, now) {
+                    Ok(approval) => approval,
+                    // What is damaged keeps nobody from the calls of other actions.
+                    Err(_) if prefix.is_none() => continue,
+                    Err(damaged) => return Err(damaged),
+                };
                 match &approval.state {
                     ApprovalState::Running { lock, .. } if self.store.is_locked(lock)? => {
                         running.push(approval);
                     }
-                    _ => self.lose(&item, &approval, now)?,
+                    _ => match self.lose(&item, &approval, now) {
+                        // It stays among those that have begun until there is room.
+                        Err(error) if error.is_full() && prefix.is_none() => {}
+                        lost => lost?,
+                    },
                 }
             }
             cursor = page.next.map(Some);
@@ -554,8 +732,8 @@ impl CallApprovals {
         Ok(running.pop().map(|approval| approval.id))
     }
 
-    /// Keeps a standing approval, for a scope beyond one call.
-    fn keep(
+    /// Makes a standing approval of one call, for a scope beyond that.
+    fn standing_of(
         &self,
         approval: &Approval,
         scope: ApprovalScope,
@@ -595,7 +773,7 @@ impl CallApprovals {
             members.retain(|name, _| fixed.contains(name));
         }
         let expires = after(now, holds.unwrap_or(longest).min(longest));
-        let standing = StandingApproval {
+        Ok(Some(StandingApproval {
             id: random_id()?,
             tool: approval.tool.clone(),
             plugin: approval.plugin.clone(),
@@ -608,14 +786,18 @@ impl CallApprovals {
             tool_digest: approval.tool_digest,
             arguments,
             expires: Some(expires),
-        };
-        let step = ApprovalStep::Kept { standing: standing.id.clone() };
-        self.log(ApprovalEvent::of(approval, step), now)?;
-        self.make_room(STANDING, now, || {
-            let (key, value) = (standing.key(), standing.write());
-            Ok(self.store.put_item(STANDING, &key, None, &value, Some(expires), self.quota)?)
-        })?;
-        Ok(Some(standing))
+        }))
+    }
+
+    /// The change that keeps a standing approval.
+    fn put_standing<'a>(
+        &self,
+        key: &'a str,
+        value: &'a [u8],
+        standing: &StandingApproval,
+    ) -> Change<'a> {
+        let (kind, version, expires) = (STANDING, None, standing.expires);
+        Change::PutItem { kind, id: key, version, value, expires, quota: self.quota }
     }
 
     /// The standing approval that covers a call, if one does.
@@ -643,29 +825,19 @@ impl CallApprovals {
         Ok(None)
     }
 
-    /// Sets an approval that has this version, or none. Gives the new version; `None` where it has another one.
+    /// Sets an approval that has this version, or none, with steps in the log. Says whether it was so.
     fn put(
         &self,
         approval: &Approval,
         version: Option<u64>,
         expires: Option<u64>,
+        events: &[ApprovalEvent],
         now: u64,
-    ) -> Result<Option<u64>> {
-        let value = approval.write();
-        let outcome = self.make_room(APPROVALS, now, || {
-            Ok(self.store.put_item(
-                APPROVALS,
-                &approval.id,
-                version,
-                &value,
-                expires,
-                self.quota,
-            )?)
-        })?;
-        Ok(match outcome {
-            ItemOutcome::Changed(version) => Some(version),
-            ItemOutcome::Differs(_) => None,
-        })
+    ) -> Result<bool> {
+        let (value, id) = (approval.write(), &*approval.id);
+        let (kind, value, quota) = (APPROVALS, &*value, self.quota);
+        let put = Change::PutItem { kind, id, version, value, expires, quota };
+        self.make_room(APPROVALS, now, || self.change(&[put], events, now))
     }
 
     /// Does something for which there may be no room before what is over has gone, and then the older half of the denials.
@@ -678,8 +850,10 @@ impl CallApprovals {
             Err(error) if error.is_full() && kind == APPROVALS => {
                 let mut denied = Vec::new();
                 for Item { id, version, value, expires } in all_items(&*self.store, kind)? {
-                    let known = Approval::read(&id, &value, expires);
-                    if let Ok(ApprovalState::Denied { at, .. }) = known.map(|known| known.state) {
+                    let known = Approval::read(&id, &value, expires, now);
+                    if let Ok(ApprovalState::Denied { at, unknown_since: None, .. }) =
+                        known.map(|known| known.state)
+                    {
                         denied.push((at, id, version));
                     }
                 }
@@ -710,11 +884,6 @@ impl CallApprovals {
     #[cfg(test)]
     pub(crate) fn lose_lock(&self) {
         self.lock.release();
-    }
-
-    /// Adds an entry to the log. It is kept when this returns, also when the machine loses power.
-    fn log(&self, event: ApprovalEvent, now: u64) -> Result<()> {
-        self.change(&[], &[event], now).map(drop)
     }
 }
 
@@ -762,9 +931,9 @@ fn after(now: u64, time: Duration) -> u64 {
     now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The id by which a call is decided: the same for the same action.
-fn id_of(action: ActionDigest) -> String {
-    IDS.of(&ActionDigest::of(&[b"approval", &action.0]).0)
+fn decided_meanwhile(id: &str) -> CallApprovalError {
+    let why = "somebody else has decided at the same time";
+    CallApprovalError::Undecidable { id: id.to_string(), why }
 }
 
 /// What the keys of calls begin with that have begun, of the action of this id.

@@ -1,6 +1,7 @@
 //! The log of approvals: each step, bound to the one before.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tenon_store::NewEntry;
 
 use crate::StandingApproval;
@@ -13,6 +14,9 @@ pub const LOG: &str = "call-approvals";
 /// The most that the log comes to, in bytes. Its oldest entries go for new ones.
 pub(crate) const MAX_LOG_BYTES: u64 = 16 << 20;
 
+/// The longest arguments in the log, in bytes of JSON.
+const MAX_ARGUMENT_BYTES: usize = 2 << 10;
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
@@ -23,11 +27,18 @@ pub enum ApprovalStep {
     /// It was approved for one call.
     Approved,
     /// It was denied.
-    Denied,
+    Denied {
+        /// What whoever decided said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A standing approval was given.
     Kept {
         /// The standing approval.
         standing: String,
+        /// The digest of it with its end, as it was given. Entries of former versions have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<ActionDigest>,
     },
     /// A standing approval was taken back.
     TakenBack,
@@ -42,6 +53,19 @@ pub enum ApprovalStep {
     },
     /// The call had begun, and how it ended is not known.
     Unknown,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Decider {
+    /// Whoever the host asks itself.
+    Approver,
+    /// The user of the client that the call was made for.
+    Client,
+    /// A user of the command or of an embedder, by this name.
+    User(String),
 }
 
 /// An entry of the log.
@@ -60,6 +84,12 @@ pub struct ApprovalEvent {
     /// The digest of the action, where it is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<ActionDigest>,
+    /// Who decided, where somebody did and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<Decider>,
+    /// The arguments, with secrets masked, where the step is about a call that has not begun and they are short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
     /// What happened.
     #[serde(flatten)]
     pub step: ApprovalStep,
@@ -68,14 +98,29 @@ pub struct ApprovalEvent {
 impl ApprovalEvent {
     pub(crate) fn of(approval: &Approval, step: ApprovalStep) -> Self {
         let Approval { id, tool, plugin, principal, digest, .. } = approval;
+        let is_before = matches!(
+            step,
+            ApprovalStep::Asked
+                | ApprovalStep::Approved
+                | ApprovalStep::Denied { .. }
+                | ApprovalStep::Kept { .. }
+        );
         Self {
             id: id.clone(),
             tool: tool.clone(),
             plugin: plugin.clone(),
             principal: principal.clone(),
             digest: Some(*digest),
+            decided_by: None,
+            arguments: is_before.then(|| short(&approval.call.arguments)).flatten(),
             step,
         }
+    }
+
+    /// The same, decided by somebody.
+    #[must_use]
+    pub(crate) fn decided_by(self, who: Option<Decider>) -> Self {
+        Self { decided_by: who, ..self }
     }
 
     pub(crate) fn of_standing(
@@ -90,6 +135,8 @@ impl ApprovalEvent {
             plugin: plugin.clone(),
             principal: principal.clone(),
             digest,
+            decided_by: None,
+            arguments: None,
             step,
         }
     }
@@ -104,4 +151,10 @@ impl ApprovalEvent {
     pub(crate) fn entries(written: &[Vec<u8>], now: u64) -> Vec<NewEntry<'_>> {
         written.iter().map(|value| NewEntry { at: now, value }).collect()
     }
+}
+
+/// Arguments that the log has room for.
+fn short(arguments: &Value) -> Option<Value> {
+    let is_short = !arguments.is_null() && arguments.to_string().len() <= MAX_ARGUMENT_BYTES;
+    is_short.then(|| arguments.clone())
 }

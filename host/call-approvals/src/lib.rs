@@ -6,14 +6,14 @@
 //!
 //! ```text
 //! pending ──approve──▶ approved ──the call begins──▶ running ──it ends──▶ (gone)
-//!    │  ▲                                               │
-//!   deny └──────────────── unknown ◀──the process died──┘
-//!    ▼
+//!    │                                                  │
+//!   deny  ┌── approve, deny ── unknown ◀──the process died──┘
+//!    ▼  ◀─┘
 //! denied
 //! ```
 //!
 //! It is used once. A *standing* approval is used as often as it covers a call, until it ends: for a session, or for a
-//! tool with some of its arguments. Each call that begins is an item of its own, however it was approved, so that it is
+//! tool with some of its arguments. What was decided of exactly one call goes before it. Each call that begins is an item of its own, however it was approved, so that it is
 //! known when its process has died. Each step is an entry of a log in which each entry is bound to the one before.
 //!
 //! Which calls have to be approved, who is asked and how that is shown is left to others. Every call blocks until the
@@ -22,15 +22,16 @@
 mod action;
 mod approval;
 mod approvals;
+mod decisions;
 mod event;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 pub use action::{Action, ActionDigest};
-pub use approval::{Approval, ApprovalState, AskedCall, is_approval_id};
-pub use approvals::{BegunCall, CallApprovals, DEFAULT_ONCE, Found, MAX_WAIT};
-pub use event::{ApprovalEvent, ApprovalStep, LOG};
+pub use approval::{Approval, ApprovalState, AskedCall, MAX_WAIT, is_approval_id};
+pub use approvals::{Asked, BegunCall, CallApprovals, DEFAULT_ONCE, Found};
+pub use event::{ApprovalEvent, ApprovalStep, Decider, LOG};
 pub use standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval};
 
 use tenon_store::StoreError;

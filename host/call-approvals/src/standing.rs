@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::action::{Action, ActionDigest};
 use crate::approval::AskedCall;
+use crate::event::ApprovalStep;
 use crate::{CallApprovalError, Result};
 
 /// How long a standing approval holds where nobody says how long.
@@ -97,11 +98,25 @@ impl StandingApproval {
         serde_json::to_vec(self).expect("an approval is JSON")
     }
 
+    /// The step that gives it.
+    pub(crate) fn kept(&self) -> ApprovalStep {
+        let content = Some(content_digest(&self.write(), self.expires));
+        ApprovalStep::Kept { standing: self.id.clone(), content }
+    }
+
     pub(crate) fn read(key: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {
         let read: Self = serde_json::from_slice(value)
             .map_err(|_| CallApprovalError::Damaged(key.to_string()))?;
         Ok(Self { expires, ..read })
     }
+}
+
+/// The digest of a standing approval as it is written, with its end.
+pub(crate) fn content_digest(value: &[u8], expires: Option<u64>) -> ActionDigest {
+    // A store has no later time than this.
+    let expires = expires.map(|at| at.min(i64::MAX.cast_unsigned()).to_be_bytes());
+    let expires = expires.as_ref().map_or(&[][..], |at| at);
+    ActionDigest::of(&[b"standing", value, expires])
 }
 
 /// What the keys of all that are for a tool begin with.

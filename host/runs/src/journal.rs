@@ -15,8 +15,11 @@ const BYTES_TOGETHER: usize = 64 << 10;
 /// The longest answer that a journal keeps, in bytes of JSON. A run that needs a longer one again cannot go on.
 const MAX_ANSWER_BYTES: usize = 512 << 10;
 
-/// The most that the answers of a journal come to, in bytes of JSON: with all else it is shorter than a journal may be.
-const MAX_ANSWERS_BYTES: usize = 8 << 20;
+/// The most that the entries of a journal come to, in bytes of JSON.
+const MAX_ENTRIES_BYTES: usize = 8 << 20;
+
+/// The most that an entry comes to without its key, its call and its answer, in bytes of JSON.
+const ENTRY_BYTES: usize = 200;
 
 /// The SHA-256 of arguments; as text in hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +100,12 @@ impl JournalEntry {
         Self { key, call, arguments, answer, micros }
     }
 
+    /// How many bytes it takes besides the answer, about.
+    fn length_without_answer(&self) -> usize {
+        // A key may have characters with escapes.
+        ENTRY_BYTES + 6 * self.key.len() + self.call.as_ref().map_or(0, |call| call.len())
+    }
+
     /// A step.
     pub fn step(key: String, value: Value) -> Self {
         let answer = JournalAnswer::Value(value.into());
@@ -108,7 +117,7 @@ impl JournalEntry {
 #[derive(Debug)]
 pub struct NewEntries {
     entries: Vec<JournalEntry>,
-    /// How many bytes of answers the journal has room for.
+    /// How many bytes of entries the journal has room for.
     room: usize,
     /// The first call whose answer was left out, or a step.
     left_out: Option<Arc<str>>,
@@ -117,12 +126,10 @@ pub struct NewEntries {
 impl NewEntries {
     /// Entries that come after those of a journal.
     pub fn after(journal: &Journal) -> Self {
-        let mut entries = Self { entries: Vec::new(), room: MAX_ANSWERS_BYTES, left_out: None };
+        let mut entries = Self { entries: Vec::new(), room: MAX_ENTRIES_BYTES, left_out: None };
         for entry in journal.entries.values() {
-            match length(&entry.answer, entries.room) {
-                Some(length) => entries.room -= length,
-                None => entries.room = 0,
-            }
+            let answer = length(&entry.answer, entries.room).unwrap_or(entries.room);
+            entries.room = entries.room.saturating_sub(answer + entry.length_without_answer());
             entries.note_left_out(entry);
         }
         entries
@@ -130,6 +137,13 @@ impl NewEntries {
 
     /// Adds an entry.
     pub fn push(&mut self, mut entry: JournalEntry) {
+        let rest = entry.length_without_answer();
+        // A script can do any number of steps.
+        if rest > self.room {
+            self.left_out = self.left_out.take().or_else(|| entry.call.or(Some(STEP.into())));
+            return;
+        }
+        self.room = self.room.saturating_sub(rest);
         match length(&entry.answer, self.room.min(MAX_ANSWER_BYTES)) {
             Some(length) => self.room -= length,
             None => {
@@ -146,7 +160,7 @@ impl NewEntries {
 
     fn note_left_out(&mut self, entry: &JournalEntry) {
         if self.left_out.is_none() && matches!(entry.answer, JournalAnswer::TooLong(_)) {
-            self.left_out = Some(entry.call.clone().unwrap_or_else(|| "a step".into()));
+            self.left_out = Some(entry.call.clone().unwrap_or_else(|| STEP.into()));
         }
     }
 
@@ -176,16 +190,18 @@ impl NewEntries {
     }
 }
 
-/// How many bytes an answer takes, if it takes no more than this.
+/// What an entry is about that calls nothing.
+const STEP: &str = "a step";
+
+/// How many bytes of JSON an answer takes, if it takes no more than this.
 fn length(answer: &JournalAnswer, most: usize) -> Option<usize> {
-    match answer {
-        JournalAnswer::Value(value) => {
-            let mut room = Room(most);
-            serde_json::to_writer(&mut room, &**value).ok().map(|()| most - room.0)
-        }
-        JournalAnswer::Error(message) => Some(message.len()).filter(|length| *length <= most),
-        JournalAnswer::TooLong(_) | JournalAnswer::Unknown => Some(0),
-    }
+    let mut room = Room(most);
+    let written = match answer {
+        JournalAnswer::Value(value) => serde_json::to_writer(&mut room, &**value),
+        JournalAnswer::Error(message) => serde_json::to_writer(&mut room, message),
+        JournalAnswer::TooLong(_) | JournalAnswer::Unknown => Ok(()),
+    };
+    written.ok().map(|()| most - room.0)
 }
 
 /// Takes so many bytes, and forgets them.
@@ -226,6 +242,11 @@ impl Journal {
         self.entries.is_empty()
     }
 
+    /// The entries, in the order of their keys.
+    pub fn entries(&self) -> impl Iterator<Item = &JournalEntry> {
+        self.entries.values()
+    }
+
     /// The answer to a call that was made before.
     ///
     /// # Errors
@@ -238,21 +259,12 @@ impl Journal {
         arguments: Option<&ArgumentsDigest>,
     ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
-        let shown = |call: Option<&str>| call.unwrap_or("a step").to_string();
-        if entry.call.as_deref() != call {
-            return Err(JournalMismatch {
-                key: key.into(),
-                why: format!(
-                    "it called {} before, and {} now",
-                    shown(entry.call.as_deref()),
-                    shown(call)
-                ),
-            });
-        }
-        if entry.arguments.as_ref() != arguments {
-            let why = format!("it called {} with other arguments before", shown(call));
-            return Err(JournalMismatch { key: key.into(), why });
-        }
+        let shown = |call: Option<&str>| call.unwrap_or(STEP).to_string();
+        JournalMismatch::check(
+            key,
+            (entry.call.as_deref(), entry.arguments.as_ref()),
+            (call, arguments),
+        )?;
         match &entry.answer {
             JournalAnswer::TooLong(_) => {
                 let why = format!("the answer of {} was too long to be kept", shown(call));
@@ -275,6 +287,29 @@ pub struct JournalMismatch {
     pub key: String,
     /// What differs.
     pub why: String,
+}
+
+impl JournalMismatch {
+    /// Checks that a script calls at a place what it called there before, with the same arguments.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not.
+    pub fn check(
+        key: &str,
+        (before, arguments_before): (Option<&str>, Option<&ArgumentsDigest>),
+        (call, arguments): (Option<&str>, Option<&ArgumentsDigest>),
+    ) -> Result<(), Self> {
+        let shown = |call: Option<&str>| call.unwrap_or(STEP).to_string();
+        let why = if before != call {
+            format!("it called {} before, and {} now", shown(before), shown(call))
+        } else if arguments_before != arguments {
+            format!("it called {} with other arguments before", shown(call))
+        } else {
+            return Ok(());
+        };
+        Err(Self { key: key.into(), why })
+    }
 }
 
 /// Entries as a log keeps them: several together, in their order.

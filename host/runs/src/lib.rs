@@ -4,11 +4,12 @@
 //!
 //! ```text
 //! running ──▶ paused ──resume──▶ running ──▶ done, failed
+//!    │           └──────cancel──▶ failed
 //!    └────the process died, or the run was dropped──▶ unknown
 //! ```
 //!
-//! Its journal is a log: of each call the key, what was called with which arguments, and the answer. It is written when
-//! the run pauses or ends. Only a paused run goes on: its script begins again, and the calls of its journal are answered
+//! Its journal is a log: of each call the key, what was called with which arguments, and the answer. It is written now and
+//! then, and when the run pauses or ends. A run that was resumed and cannot go on is paused again. Only a paused run goes on: its script begins again, and the calls of its journal are answered
 //! from there. A run whose process has died may have made calls that no journal has, so it never goes on.
 //!
 //! How a script runs is left to others. Every call blocks until the disk has answered.
@@ -22,7 +23,7 @@ mod tests;
 pub use journal::{
     ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
 };
-pub use run::{NewRun, Run, RunState, is_run_id};
+pub use run::{NewRun, Run, RunState};
 pub use runs::{EndedRun, RunHold, Runs};
 
 use tenon_store::StoreError;
@@ -45,12 +46,26 @@ pub enum RunError {
         /// Why.
         why: String,
     },
+    /// It cannot be cancelled.
+    #[error("the run {id} cannot be cancelled: {why}")]
+    NotCancelled {
+        /// The run.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// As many runs of its principal are paused as may be.
+    #[error("{0} runs of the same caller are paused already, which is all that there is room for")]
+    TooManyPaused(u64),
     /// What is kept of it cannot be read.
     #[error("what is kept of the run {0} is damaged")]
     Damaged(String),
     /// The system has no random numbers.
     #[error("there are no random numbers")]
     NoRandomness,
+    /// There is a run of this id already.
+    #[error("there is a run {0} already")]
+    Exists(String),
 }
 
 impl RunError {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tenon_store::IdKind;
 
+use crate::journal::ArgumentsDigest;
 use crate::{Result, RunError};
 
 /// A run that begins.
@@ -53,6 +54,13 @@ pub enum RunState {
         tool: String,
         /// The place of the call in the run.
         key: String,
+        /// What is called there: a tool by the name that the script uses, or an operation. A script that is resumed makes
+        /// this call, and no other.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+        /// The digest of its arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<ArgumentsDigest>,
     },
     /// It has ended with a value.
     Done {
@@ -87,6 +95,9 @@ impl RunState {
     }
 }
 
+/// The longest message of a run that is too long to be kept whole, in bytes.
+const MAX_SHORT_BYTES: usize = 4 << 10;
+
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -109,6 +120,27 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether it waits for the approval of a call.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.state, RunState::Paused { .. })
+    }
+
+    /// The same, without what may be too long to be kept.
+    pub(crate) fn shortened(&self) -> Self {
+        let left_out = || "[too long to be kept]".to_string();
+        let state = match self.state.clone() {
+            RunState::Done { .. } => {
+                RunState::Done { value: left_out().into(), printed: left_out() }
+            }
+            RunState::Failed { code, mut message, .. } => {
+                message.truncate(message.floor_char_boundary(MAX_SHORT_BYTES));
+                RunState::Failed { code, message, printed: left_out() }
+            }
+            state => state,
+        };
+        Self { state, ..self.clone() }
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a run is JSON")
     }
@@ -122,9 +154,4 @@ const IDS: IdKind = IdKind::new("R-");
 
 pub(crate) fn random_id() -> Result<String> {
     IDS.random().ok_or(RunError::NoRandomness)
-}
-
-/// Whether a text is the id of a run.
-pub fn is_run_id(text: &str) -> bool {
-    IDS.is_of(text)
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
     Change, Durability, ItemOutcome, ItemQuota, LogCheck, LogHash, LogPolicy, LogSummary,
-    MAX_BATCH_ENTRIES, NewEntry, ProcessLock, Store, StoreError, all_items, check_log,
+    MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, ProcessLock, Store, StoreError, all_items,
+    check_log,
 };
 
 use crate::journal::{self, Journal, JournalEntry};
@@ -16,6 +17,9 @@ const KIND: &str = "runs";
 
 /// How many runs are kept, and how many bytes they may take.
 const QUOTA: ItemQuota = ItemQuota { items: 1_000, bytes: 64 << 20 };
+
+/// How many paused runs of one principal are kept, and how many bytes they may take: nobody keeps others from pausing.
+const QUOTA_OF_ONE: ItemQuota = ItemQuota { items: 100, bytes: 16 << 20 };
 
 /// How long a run is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -31,6 +35,12 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
+    /// About how many bytes it takes.
+    pub fn length(&self) -> usize {
+        let journal: usize = journal::write(&self.journal).iter().map(Vec::len).sum();
+        self.run.write().len() + journal
+    }
+
     /// A run of this id, which began at this time, in milliseconds since 1970, and came to this.
     pub fn new(
         id: String,
@@ -48,12 +58,13 @@ pub struct Runs {
     store: Arc<dyn Store>,
     /// The lock that says that this process lives.
     lock: ProcessLock,
+    quota_of_one: ItemQuota,
 }
 
 impl Runs {
     /// The runs that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lock: ProcessLock::new("runs/") }
+        Self { store, lock: ProcessLock::new("runs/"), quota_of_one: QUOTA_OF_ONE }
     }
 
     /// Makes an id that no run has.
@@ -74,18 +85,34 @@ impl Runs {
         let lock = self.process_lock()?;
         let state = RunState::Running { lock };
         let run = Run { id, began, attempts: 1, journal: None, of, state };
-        let version = self.put(&run, None, began)?.ok_or(RunError::NoRandomness)?;
+        let version = self.put(&run, None, began)?;
+        let version = version.ok_or_else(|| RunError::Exists(run.id.clone()))?;
         let runs = self.clone();
         Ok(RunHold { runs, run, before: None, version, now: began, is_over: false })
     }
 
     /// Keeps runs that the store does not know and that go on no more, with their journals, in one step. They survive the end
-    /// of the process; the last moment before a loss of power may be missing.
+    /// of the process; the last moment before a loss of power may be missing. Where one of them is too long, its value and what
+    /// it printed are left out.
     ///
     /// # Errors
     ///
     /// Where the store fails, or is full of runs that go on. Then none of them is kept.
     pub fn keep(&self, ended: &[EndedRun], now: u64) -> Result<()> {
+        match self.try_keep(ended, now) {
+            Err(error) if error.is_of_size() => {
+                let shortened = |EndedRun { run, journal }: &EndedRun| {
+                    let is_long = run.write().len() > MAX_ITEM_BYTES;
+                    let run = if is_long { run.shortened() } else { run.clone() };
+                    EndedRun { run, journal: journal.clone() }
+                };
+                self.try_keep(&ended.iter().map(shortened).collect::<Vec<_>>(), now)
+            }
+            kept => kept,
+        }
+    }
+
+    fn try_keep(&self, ended: &[EndedRun], now: u64) -> Result<()> {
         let items: Vec<_> = ended
             .iter()
             .map(|EndedRun { run, journal }| {
@@ -118,8 +145,16 @@ impl Runs {
             }
             kept => kept?,
         };
-        // Nobody else has their ids.
-        if kept { Ok(()) } else { Err(RunError::NoRandomness) }
+        match kept {
+            true => Ok(()),
+            false => {
+                let exists = |EndedRun { run, .. }: &&EndedRun| {
+                    matches!(self.store.item(KIND, &run.id), Ok(Some(_)))
+                };
+                let known = ended.iter().find(exists).or(ended.first());
+                Err(RunError::Exists(known.map_or_else(String::new, |of| of.run.id.clone())))
+            }
+        }
     }
 
     /// Has a run go on that is paused, for whoever began it. Gives what it has done so far.
@@ -157,7 +192,7 @@ impl Runs {
         if !self.is_as_written(&run)? {
             return Err(RunError::Damaged(id.to_string()));
         }
-        let journal = self.journal(id)?;
+        let journal = self.journal(&run.id)?;
         let lock = self.process_lock()?;
         let before = run.clone();
         let attempts = run.attempts + 1;
@@ -169,32 +204,63 @@ impl Runs {
         Ok((hold, journal.into_iter().collect()))
     }
 
+    /// Cancels a paused run: it goes on no more. What it has done stays done.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such run, it is not paused, or the store fails.
+    pub fn cancel(&self, id: &str, now: u64) -> Result<()> {
+        let not_found = || RunError::NotFound(id.to_string());
+        let (run, version) = self.read(id, now)?.ok_or_else(not_found)?;
+        let not_paused = |why: &str| {
+            let (id, why) = (id.to_string(), why.to_string());
+            RunError::NotCancelled { id, why }
+        };
+        match &run.state {
+            RunState::Paused { .. } => {}
+            RunState::Running { .. } => {
+                return Err(not_paused("it runs; its client or its process ends it"));
+            }
+            _ => return Err(not_paused("it has ended")),
+        }
+        let cancelled = cancelled(run, "cancelled", "an operator cancelled it");
+        let put = self.put(&cancelled, Some(version), now)?;
+        put.map(drop).ok_or_else(|| not_paused("somebody else has resumed it"))
+    }
+
     /// Ends all paused runs of a principal: nobody else who gets that name is to resume them.
     ///
     /// # Errors
     ///
     /// Where the store fails.
     pub fn end_principal(&self, principal: &str, now: u64) -> Result<()> {
-        let is_theirs = |run: &Run| {
-            run.of.principal.as_deref() == Some(principal)
-                && matches!(run.state, RunState::Paused { .. })
-        };
-        for run in self.list(now)?.into_iter().filter(is_theirs) {
-            let Some((run, version)) = self.read(&run.id, now)? else { continue };
-            let state = RunState::Failed {
-                code: "revoked".into(),
-                message: "whoever began it has lost access".into(),
-                printed: String::new(),
-            };
-            // One that was resumed meanwhile goes on.
-            if is_theirs(&run) {
-                self.put(&Run { state, ..run }, Some(version), now)?;
+        for (run, version) in self.list_with_versions(now)? {
+            if run.is_paused() && run.of.principal.as_deref() == Some(principal) {
+                let ended = cancelled(run, "revoked", "whoever began it has lost access");
+                // One that was resumed meanwhile goes on.
+                self.put(&ended, Some(version), now)?;
             }
         }
         Ok(())
     }
 
-    /// All runs, the oldest first. Those of processes that have died are unknown from here on.
+    /// Checks that a run may pause: not too many of its principal do.
+    fn check_room_of_one(&self, run: &Run, now: u64) -> Result<()> {
+        let (mut items, mut bytes) = (1, run.write().len() as u64);
+        for (other, _) in self.list_with_versions(now)? {
+            if other.id != run.id && other.is_paused() && other.of.principal == run.of.principal {
+                items += 1;
+                bytes += other.write().len() as u64;
+            }
+        }
+        let quota = self.quota_of_one;
+        match items > quota.items || bytes > quota.bytes {
+            true => Err(RunError::TooManyPaused(items - 1)),
+            false => Ok(()),
+        }
+    }
+
+    /// All runs that can be read, the oldest first. Those of processes that have died are unknown from here on.
     ///
     /// # Errors
     ///
@@ -210,11 +276,24 @@ impl Runs {
                 self.remove(&item.id, item.version)?;
                 continue;
             }
-            let run = Run::read(&item.id, &item.value)?;
-            all.push(self.settled(run, item.version, now)?);
+            // What is damaged keeps nobody from the others.
+            if let Ok(run) = Run::read(&item.id, &item.value) {
+                all.push(self.settled(run, item.version, now)?);
+            }
         }
         all.sort_by(|(one, _), (other, _)| (one.began, &one.id).cmp(&(other.began, &other.id)));
         Ok(all)
+    }
+
+    /// The ids of runs that cannot be read. They go when their time is over.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn damaged(&self) -> Result<Vec<String>> {
+        let mut all = all_items(&*self.store, KIND)?;
+        all.retain(|item| Run::read(&item.id, &item.value).is_err());
+        Ok(all.into_iter().map(|item| item.id).collect())
     }
 
     /// A run, if there is one of this id.
@@ -261,7 +340,9 @@ impl Runs {
         Ok(run.journal.as_ref().is_none_or(|last| *last == summary.last.to_string()))
     }
 
+    /// A run by its id, in capital or in small letters.
     fn read(&self, id: &str, now: u64) -> Result<Option<(Run, u64)>> {
+        let id = &*id.to_ascii_uppercase();
         let Some(item) = self.store.item(KIND, id)? else { return Ok(None) };
         if item.is_expired(now) {
             self.remove(id, item.version)?;
@@ -359,11 +440,23 @@ impl Runs {
         self.lock.name(&*self.store)?.ok_or(RunError::NoRandomness)
     }
 
+    /// With room for so many paused runs of one principal.
+    #[cfg(test)]
+    pub(crate) fn with_room_of_one(store: Arc<dyn Store>, items: u64) -> Self {
+        Self { quota_of_one: ItemQuota { items, ..QUOTA_OF_ONE }, ..Self::new(store) }
+    }
+
     /// As if the process had died.
     #[cfg(test)]
     pub(crate) fn lose_lock(&self) {
         self.lock.release();
     }
+}
+
+/// A paused run that goes on no more.
+fn cancelled(run: Run, code: &str, message: &str) -> Run {
+    let (code, message) = (code.to_string(), message.to_string());
+    Run { state: RunState::Failed { code, message, printed: String::new() }, ..run }
 }
 
 /// Until when a run is kept that was changed at this time.
@@ -403,20 +496,45 @@ impl RunHold {
         &self.run
     }
 
+    /// How it was paused before it was resumed.
+    pub fn paused_at(&self) -> Option<&RunState> {
+        self.before.as_ref().map(|before| &before.state)
+    }
+
     /// The run pauses or has ended: what it has done since it began or went on is written, and then how far it came.
     ///
     /// # Errors
     ///
-    /// Where the store fails, or somebody took this process for dead.
+    /// Where the store fails, somebody took this process for dead, or it would pause and too many of its principal do.
     pub fn end(mut self, state: RunState, entries: &[JournalEntry], now: u64) -> Result<Run> {
+        let paused = Run { state, ..self.run.clone() };
+        let (state, refused) = match paused.is_paused() {
+            true => match self.runs.check_room_of_one(&paused, now) {
+                Err(refused @ RunError::TooManyPaused(_)) => {
+                    let (code, message) = ("limit".to_string(), refused.to_string());
+                    (RunState::Failed { code, message, printed: String::new() }, Some(refused))
+                }
+                checked => {
+                    checked?;
+                    (paused.state, None)
+                }
+            },
+            false => (paused.state, None),
+        };
         self.runs.write(&self.run.id, entries, Durability::Disk, now)?;
         let summary = self.runs.store.log(&log_of(&self.run.id))?;
         let journal = Some(summary.unwrap_or(LogSummary::EMPTY).last.to_string());
         let run = Run { state, journal, ..self.run.clone() };
-        let put = self.runs.put(&run, Some(self.version), now)?;
+        let put = match self.runs.put(&run, Some(self.version), now) {
+            Err(error) if error.is_of_size() => {
+                self.runs.put(&run.shortened(), Some(self.version), now)?
+            }
+            put => put?,
+        };
         self.is_over = true;
         let why = "its process was taken for dead".to_string();
-        put.map(|_| run).ok_or(RunError::NotPaused { id: self.run.id.clone(), why })
+        let run = put.map(|_| run).ok_or(RunError::NotPaused { id: self.run.id.clone(), why })?;
+        refused.map_or(Ok(run), Err)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::mem::forget;
 use std::sync::Arc;
-use tenon_store::{SqliteStore, Store};
+use tenon_store::{ItemQuota, SqliteStore, Store};
 
 use super::*;
 
@@ -27,7 +27,13 @@ fn entry(key: &str, call: &str, arguments: Value, answer: Value) -> JournalEntry
 }
 
 fn paused() -> RunState {
-    RunState::Paused { approval: "A-1".into(), tool: "t".into(), key: "3".into() }
+    RunState::Paused {
+        approval: "A-1".into(),
+        tool: "t".into(),
+        key: "3".into(),
+        call: None,
+        arguments: None,
+    }
 }
 
 fn resume(runs: &Arc<Runs>, id: &str) -> std::result::Result<(RunHold, Journal), String> {
@@ -40,7 +46,7 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     let (one, other) = (runs(&store), runs(&store));
     let hold = one.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
     let id = hold.run().id.clone();
-    assert!(is_run_id(&id), "{id}");
+    assert_eq!(one.get(&id.to_lowercase(), NOW).unwrap().unwrap().id, id);
     assert_eq!(resume(&other, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
     let entries = [
         entry("1", "files__read", json!({ "a": 1, "b": 2 }), json!("x")),
@@ -203,6 +209,66 @@ fn runs_are_forgotten_with_their_journals() {
 }
 
 #[test]
+fn a_principal_with_too_many_paused_runs_keeps_nobody_else_from_pausing() {
+    let store: Arc<dyn Store> = store();
+    let runs = Arc::new(Runs::with_room_of_one(store, 2));
+    let pause = |principal: &str| {
+        let new = NewRun { principal: Some(principal.into()), ..new_run() };
+        let hold = runs.begin(Runs::new_id().unwrap(), new, NOW).unwrap();
+        let id = hold.run().id.clone();
+        (id, hold.end(paused(), &[], NOW).map(drop).map_err(|error| error.to_string()))
+    };
+    let (first, paused_first) = pause("ada");
+    paused_first.unwrap();
+    pause("ada").1.unwrap();
+    let (third, refused) = pause("ada");
+    assert!(refused.unwrap_err().starts_with("2 runs of the same caller are paused"));
+    let state = runs.get(&third, NOW).unwrap().unwrap().state;
+    assert!(matches!(&state, RunState::Failed { code, .. } if code == "limit"), "{state:?}");
+    pause("bob").1.unwrap();
+    // One that goes on may pause again, and one that is cancelled makes room.
+    let (hold, _) = resume(&runs, &first).unwrap();
+    hold.end(paused(), &[], NOW).unwrap();
+    runs.cancel(&first, NOW).unwrap();
+    pause("ada").1.unwrap();
+}
+
+#[test]
+fn a_cancelled_run_goes_on_no_more() {
+    let runs = runs(&store());
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    let cancel = |id: &str| runs.cancel(id, NOW).map_err(|error| error.to_string());
+    let why = cancel(&id).unwrap_err();
+    assert!(why.contains("cannot be cancelled: it runs"), "{why}");
+    hold.end(paused(), &[], NOW).unwrap();
+    cancel(&id).unwrap();
+    assert_eq!(resume(&runs, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
+    assert!(cancel(&id).unwrap_err().contains("it has ended"));
+    assert_eq!(cancel("R-000000000000"), Err("there is no run R-000000000000".into()));
+}
+
+#[test]
+fn a_damaged_run_keeps_nobody_from_the_others() {
+    let store = store();
+    let runs = runs(&store);
+    let ids = [1, 2].map(|_| {
+        let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+        let id = hold.run().id.clone();
+        hold.end(paused(), &[], NOW).unwrap();
+        id
+    });
+    let version = store.item("runs", &ids[0]).unwrap().unwrap().version;
+    let quota = ItemQuota { items: 10, bytes: 1_000 };
+    store.put_item("runs", &ids[0], Some(version), b"{}", None, quota).unwrap();
+    let listed: Vec<_> = runs.list(NOW).unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(listed, ids[1..]);
+    assert_eq!(runs.damaged().unwrap(), ids[..1]);
+    let damaged = runs.get(&ids[0], NOW).unwrap_err().to_string();
+    assert_eq!(damaged, format!("what is kept of the run {} is damaged", ids[0]));
+}
+
+#[test]
 fn a_run_that_cannot_go_on_here_stays_paused() {
     let store = store();
     let runs = runs(&store);
@@ -257,4 +323,48 @@ fn a_run_that_is_over_is_kept_at_once_with_its_journal() {
     assert_eq!(runs.list(NOW).unwrap().len(), 2);
     assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state, done);
     assert_eq!(runs.journal(&id).unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_that_is_too_long_is_kept_without_its_value() {
+    let runs = runs(&store());
+    let long = "x".repeat(900 << 10);
+    let new = || NewRun { script: "s".repeat(200 << 10), ..new_run() };
+    let done = RunState::Done { value: long.clone().into(), printed: "p".into() };
+    let failed = RunState::Failed { code: "failed".into(), message: long.clone(), printed: long };
+    let id = Runs::new_id().unwrap();
+    let other = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
+    runs.keep(&[EndedRun::new(id.clone(), new(), NOW, done, vec![]), other], NOW).unwrap();
+    assert_eq!(runs.list(NOW).unwrap().len(), 2);
+    let kept = runs.get(&id, NOW).unwrap().unwrap();
+    let RunState::Done { value, .. } = &kept.state else { panic!("{:?}", kept.state) };
+    assert_eq!(value, "[too long to be kept]");
+    assert_eq!(kept.of, new());
+    let hold = runs.begin(Runs::new_id().unwrap(), new(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(failed, &[], NOW).unwrap();
+    let RunState::Failed { code, message, .. } = runs.get(&id, NOW).unwrap().unwrap().state else {
+        panic!("it has failed")
+    };
+    assert_eq!((&*code, message.len()), ("failed", 4_096));
+}
+
+#[test]
+fn what_a_journal_has_no_room_for_is_told() {
+    let mut new = NewEntries::after(&Journal::default());
+    // A script may do steps without an end.
+    for number in 0..100_000 {
+        new.push(JournalEntry::step(format!("{number}:step"), Value::Null));
+    }
+    assert_eq!(new.left_out(), Some("a step"));
+    let entries = new.take();
+    assert!((10_000..50_000).contains(&entries.len()), "{}", entries.len());
+    let written: usize = journal::write(&entries).iter().map(Vec::len).sum();
+    assert!(written < 8 << 20, "{written}");
+    // Escapes count, and what was written before.
+    let mut new = NewEntries::after(&entries.into_iter().take(100).collect());
+    let error = JournalAnswer::Error("\"".repeat(300 << 10));
+    let digest = ArgumentsDigest::of(&Value::Null);
+    new.push(JournalEntry::call("1".into(), "t".into(), digest, error, 1));
+    assert_eq!(new.left_out(), Some("t"));
 }

@@ -39,6 +39,8 @@ pub struct CallToApprove {
     pub session: Option<String>,
     /// The run of a script, if it is of one.
     pub run: Option<Arc<str>>,
+    /// The plugin that makes the call, where one does.
+    pub caller: Option<Arc<str>>,
     /// When the same call began of which it is not known how it ended.
     pub interrupted: Option<SystemTime>,
 }

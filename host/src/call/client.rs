@@ -113,6 +113,8 @@ pub struct Requester {
     pub agent_id: Option<String>,
     /// The session of the call.
     pub session_id: Option<String>,
+    /// Whether the host itself asks, whether a tool of the plugin may be called, and not the plugin.
+    pub is_host: bool,
 }
 
 /// The client that a call is made for. It answers what the call's plugins ask, instead of the

@@ -520,7 +520,7 @@ fn mask_refusal(redactor: &Redactor, refusal: &mut CallRefusal) {
     match refusal {
         // What rules say is the operator's.
         CallRefusal::Forbidden { by: _ } | CallRefusal::Running { id: _ } => {}
-        CallRefusal::Pending { id: _, by: _, arguments, was_interrupted: _ } => {
+        CallRefusal::Pending { id: _, by: _, arguments, was_interrupted: _, run: _ } => {
             words(redactor, arguments);
         }
         CallRefusal::Unasked { by: _, problem } => words(redactor, problem),
@@ -850,6 +850,7 @@ mod tests {
                 by: "x".into(),
                 arguments: text(),
                 was_interrupted: false,
+                run: None,
             }),
             refused(CallRefusal::Unasked { by: "x".into(), problem: text() }),
             refused(CallRefusal::Denied { reason: Some(text()) }),

@@ -18,7 +18,7 @@ use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tenon_types::name::nearest;
 use tenon_types::{CallContext, ErrorCode, McpOperation};
@@ -308,7 +308,14 @@ pub struct Caller {
 
 /// Says of a call whether it has reached its plugin, also where nobody waits for it any more. A host leaves it empty.
 #[derive(Debug, Clone, Default)]
-pub struct BeginMark(Option<Arc<AtomicBool>>);
+pub struct BeginMark(Option<Arc<AtomicU8>>);
+
+/// The call may begin.
+const OPEN: u8 = 0;
+/// It has begun.
+const BEGUN: u8 = 1;
+/// It may not begin any more.
+const FORBIDDEN: u8 = 2;
 
 impl BeginMark {
     /// A mark of a call that begins later.
@@ -316,14 +323,22 @@ impl BeginMark {
         Self(Some(Arc::default()))
     }
 
-    pub(crate) fn set(&self) {
-        if let Some(mark) = &self.0 {
-            mark.store(true, Ordering::SeqCst);
-        }
+    /// The call begins. Says whether it may: nobody has forbidden it.
+    pub(crate) fn set(&self) -> bool {
+        self.change(BEGUN) != Some(FORBIDDEN)
     }
 
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.as_ref().is_some_and(|mark| mark.load(Ordering::SeqCst))
+    /// Forbids the call to begin from here on. Says whether it has begun before.
+    pub(crate) fn forbid(&self) -> bool {
+        self.change(FORBIDDEN) == Some(BEGUN)
+    }
+
+    /// Changes a mark that is open. Gives what it was.
+    fn change(&self, to: u8) -> Option<u8> {
+        let change = |mark: &Arc<AtomicU8>| {
+            mark.compare_exchange(OPEN, to, Ordering::SeqCst, Ordering::SeqCst)
+        };
+        self.0.as_ref().map(|mark| change(mark).unwrap_or_else(|before| before))
     }
 }
 

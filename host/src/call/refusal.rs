@@ -1,6 +1,7 @@
 //! Why a call is not made that was found and checked: the operator's rules, or nobody who approved it.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a call is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,8 +15,8 @@ pub enum CallRefusal {
     },
     /// Somebody has to approve it, and may do so later.
     #[error(
-        "has to be approved, by {by}: it would be called with {arguments}{}; `tenon approve {id}` approves it, and then it \
-         can be called again", Interrupted(*.was_interrupted)
+        "has to be approved, by {by}: it would be called with {arguments}{}; `tenon approve {id}` approves it, and then {}",
+        Interrupted(*.was_interrupted), Next(.run)
     )]
     Pending {
         /// The approval that it waits for.
@@ -26,6 +27,8 @@ pub enum CallRefusal {
         arguments: String,
         /// Whether the same call was begun before, and it is not known how it ended.
         was_interrupted: bool,
+        /// The run of a script that made the call and waits for it, if one did.
+        run: Option<Arc<str>>,
     },
     /// Somebody would have to approve it, and nobody can be asked.
     #[error("has to be approved, by {by}, and {problem}")]
@@ -42,7 +45,9 @@ pub enum CallRefusal {
         reason: Option<String>,
     },
     /// It was approved once, and runs.
-    #[error("runs already with these arguments, for which {id} was approved once")]
+    #[error(
+        "runs already with these arguments, and was approved once, by {id}: call it again when that has ended"
+    )]
     Running {
         /// The approval.
         id: String,
@@ -78,6 +83,17 @@ impl fmt::Display for Interrupted {
                 f.write_str(" (the same call was begun before, and it is not known how it ended)")
             }
             false => Ok(()),
+        }
+    }
+}
+
+struct Next<'a>(&'a Option<Arc<str>>);
+
+impl fmt::Display for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(run) => write!(f, "the run {run} can be resumed"),
+            None => f.write_str("it can be called again"),
         }
     }
 }

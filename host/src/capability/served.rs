@@ -174,6 +174,7 @@ impl ServedCalls {
             call_id: asking.map(|call| call.id.to_string()),
             agent_id: caller.and_then(|caller| caller.agent_id.clone()),
             session_id: caller.and_then(|caller| caller.session_id.clone()),
+            is_host: false,
         };
         Request { requester, client, calls }
     }

@@ -64,6 +64,18 @@ impl Request for ToolRequest<'_> {
         self.0.constraints
     }
 
+    fn constraints_in<'a>(
+        &'a self,
+        state: &CallState,
+        registry: &'a Registry,
+    ) -> Option<&'a CallSettings> {
+        let latest = look_up(registry, &state.name).ok()?;
+        let code = |of: &ResolvedTool<'_>| of.plugin.loaded().code_digest();
+        let is_same =
+            code(&latest) == code(&self.0) && latest.tool.definition == self.0.tool.definition;
+        is_same.then_some(latest.constraints)
+    }
+
     fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {
         Some(self.0.tool_metrics)
     }

@@ -19,8 +19,8 @@ mod state;
 pub(crate) mod stored_results;
 mod truncate;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 pub use call::OUTPUT_MISMATCH;
 pub(crate) use operations::OperationContext;
@@ -34,6 +34,7 @@ use crate::invoke::permission::CallPermissions;
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
+use crate::register::Registry;
 
 /// What calls use besides the registry.
 pub(crate) struct InvokeContext {
@@ -41,9 +42,21 @@ pub(crate) struct InvokeContext {
     pub(crate) history: Option<CallRecorder>,
     pub(crate) results: Arc<ResultStore>,
     pub(crate) permissions: Arc<CallPermissions>,
+    /// Whoever has the registry in which calls that begin now find what they call.
+    pub(crate) latest: OnceLock<Weak<dyn LatestRegistry>>,
+}
+
+/// Has the registry in which calls that begin now find what they call.
+pub(crate) trait LatestRegistry: Send + Sync {
+    fn latest(&self) -> Arc<Registry>;
 }
 
 impl InvokeContext {
+    /// The registry in which calls that begin now find what they call; nothing where the host is gone.
+    fn latest_registry(&self) -> Option<Arc<Registry>> {
+        Some(self.latest.get()?.upgrade()?.latest())
+    }
+
     /// Whether anyone observes calls.
     fn are_watching(&self) -> bool {
         self.history.is_some() || self.news.events().are_heard()

@@ -4,15 +4,17 @@
 //! where the client can ask; and whoever reads later which calls wait. The first who decides does so for this exact call.
 
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tenon_call_approvals::{
-    Action, ApprovalScope, AskedCall, BegunCall, CallApprovalError, CallApprovals, Found,
+    Action, ApprovalScope, Asked, AskedCall, BegunCall, CallApprovalError, CallApprovals, Decider,
+    Found,
 };
 use tenon_config::call_policy::{CallDecision, CallFacts};
 use tenon_config::diagnostic::chain;
 use tenon_store::{IdKind, LazyStore};
-use tenon_types::text::{cut, visible};
+use tenon_types::text::{cut, exact_json};
 use tenon_types::{FormAnswer, FormRequest, INPUT_KEY};
 
 use super::pipeline::Request;
@@ -20,12 +22,16 @@ use super::state::CallState;
 use crate::call::approver::{CallApproval, CallApprover, CallToApprove};
 use crate::call::client::Requester;
 use crate::call::refusal::CallRefusal;
-use crate::call::{CallError, TOOL_RULE};
+use crate::call::{CallError, PauseGuard, TOOL_RULE};
 use crate::capability::services::InStore;
 use crate::observe::event::Step;
+use crate::register::call_settings::CallSettings;
 
 /// The most of arguments that an error repeats, in bytes of JSON.
 const MAX_REPEATED_BYTES: usize = 500;
+
+/// How often it is begun anew where somebody decides while another is asked.
+const MAX_ROUNDS: usize = 4;
 
 /// The longest arguments that the user of a client is asked about, in bytes of JSON: forms are small.
 const MAX_FORM_BYTES: usize = 8 << 10;
@@ -59,14 +65,8 @@ pub(super) async fn permit<R: Request>(
     if !settings.enabled {
         return Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE });
     }
-    if let Some(policy) = &settings.policy {
-        let verdict = policy.decide(&CallFacts {
-            arguments: state.arguments.value(),
-            principal: state.caller.principal.as_deref(),
-            profile: state.caller.profile.as_deref(),
-        });
-        let by = verdict.by.to_string();
-        match verdict.decision {
+    if let Some((decision, by)) = decided_by_rules(settings, state) {
+        match decision {
             CallDecision::Allow => {}
             CallDecision::Deny => return Err(refused(state, CallRefusal::Forbidden { by })),
             CallDecision::Ask => Box::pin(approve(request, state, by)).await?,
@@ -74,6 +74,33 @@ pub(super) async fn permit<R: Request>(
     }
     state.step(|| Step::Permitted);
     Ok(())
+}
+
+/// What rules decide, and which of them, where there are any.
+fn decided_by_rules(settings: &CallSettings, state: &CallState) -> Option<(CallDecision, String)> {
+    let verdict = settings.policy.as_ref()?.decide(&CallFacts {
+        arguments: state.arguments.value(),
+        principal: state.caller.principal.as_deref(),
+        profile: state.caller.profile.as_deref(),
+    });
+    Some((verdict.decision, verdict.by.to_string()))
+}
+
+/// Checks again whether a call may be made that somebody has approved after a while: its plugin may be gone by then, and the
+/// rules may be others.
+fn check_again<R: Request>(request: &R, state: &CallState, by: &str) -> Result<(), CallError> {
+    let Some(registry) = state.invoke_context.latest_registry() else { return Ok(()) };
+    let Some(settings) = request.constraints_in(state, &registry) else {
+        let problem = "its plugin is gone or another by now: call it again".to_string();
+        return Err(refused(state, CallRefusal::Unasked { by: by.to_string(), problem }));
+    };
+    if !settings.enabled {
+        return Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE });
+    }
+    match decided_by_rules(settings, state) {
+        Some((CallDecision::Deny, by)) => Err(refused(state, CallRefusal::Forbidden { by })),
+        _ => Ok(()),
+    }
 }
 
 fn refused(state: &CallState, refusal: CallRefusal) -> CallError {
@@ -88,9 +115,14 @@ async fn approve<R: Request>(
 ) -> Result<(), CallError> {
     let permissions = state.invoke_context.permissions.clone();
     let unkept = |state: &CallState, by: &str, error: &CallApprovalError| {
-        let problem = match error.is_full() {
-            true => "too many calls wait for approval; `tenon pending` shows them".to_string(),
-            false => format!("nobody can be asked: {}", chain(error)),
+        let problem = match error {
+            CallApprovalError::TooLong => {
+                "its arguments are too long to be shown to anybody".to_string()
+            }
+            error if error.is_full() => {
+                "too many calls wait for approval; `tenon pending` shows them".to_string()
+            }
+            error => format!("nobody can be asked: {}", chain(error)),
         };
         refused(state, CallRefusal::Unasked { by: by.to_string(), problem })
     };
@@ -99,52 +131,79 @@ async fn approve<R: Request>(
     let asked = AskedCall::new(call.arguments.clone(), call.by.clone())
         .in_session(call.session.clone())
         .in_run(call.run.as_deref().map(str::to_string))
+        .by_plugin(call.caller.as_deref().map(str::to_string))
         .by_agent(call.agent.clone());
-    let (taken, of) = (action.clone(), asked.clone());
-    let found = permissions.run(move |all, now| all.take(&taken, &of, now)).await;
-    match found.map_err(|error| unkept(state, &call.by, &error))? {
+    // What somebody else decides meanwhile counts.
+    for _ in 0..MAX_ROUNDS {
+        let (taken, of) = (action.clone(), asked.clone());
+        let found = permissions.run(move |all, now| all.take(&taken, &of, now)).await;
+        match begin(state, found.map_err(|error| unkept(state, &call.by, &error))?)? {
+            ControlFlow::Break(()) => return Ok(()),
+            ControlFlow::Continue(interrupted) => call.interrupted = interrupted,
+        }
+        let decided = decide(&permissions, (&action, &asked), state, &call).await;
+        let (action, asked) = (action.clone(), asked.clone());
+        match decided.map_err(|error| unkept(state, &call.by, &error))? {
+            Decision::By(who, CallApproval::Approved { scope, holds }) => {
+                check_again(request, state, &call.by)?;
+                let approve = move |all: &Arc<CallApprovals>, now| {
+                    all.begin_approved(&action, asked, (scope, holds), who, now)
+                };
+                let found = permissions.run(approve).await;
+                let found = found.map_err(|error| unkept(state, &call.by, &error))?;
+                match begin(state, found)? {
+                    ControlFlow::Break(()) => return Ok(()),
+                    ControlFlow::Continue(_) => continue,
+                }
+            }
+            Decision::By(who, CallApproval::Denied { reason }) => {
+                let why = reason.clone();
+                let note = move |all: &Arc<CallApprovals>, now| {
+                    all.note_denied(&action, asked, why, who, now)
+                };
+                if let Err(error) = permissions.run(note).await {
+                    tracing::warn!("that a call was denied is not kept: {}", chain(&error));
+                }
+                return Err(refused(state, CallRefusal::Denied { reason }));
+            }
+            Decision::By(_, CallApproval::Undecided) | Decision::Meanwhile => {}
+            Decision::Waits(id) => return Err(refused(state, pending(call, id))),
+        }
+    }
+    let problem = "others decide of it all the time".to_string();
+    Err(refused(state, CallRefusal::Unasked { by: call.by, problem }))
+}
+
+/// Begins a call of which something is decided. Else it goes on with when the same call began of which it is not known how it
+/// ended, if there is one.
+fn begin(
+    state: &mut CallState,
+    found: Found,
+) -> Result<ControlFlow<(), Option<SystemTime>>, CallError> {
+    match found {
         Found::Begun(begun) => {
             state.begun = Some(begun);
-            return Ok(());
+            Ok(ControlFlow::Break(()))
         }
-        Found::Denied { reason, .. } => {
-            return Err(refused(state, CallRefusal::Denied { reason }));
-        }
-        Found::Running { id } => return Err(refused(state, CallRefusal::Running { id })),
+        Found::Denied { reason, .. } => Err(refused(state, CallRefusal::Denied { reason })),
+        Found::Running { id } => Err(refused(state, CallRefusal::Running { id })),
         Found::Undecided { unknown_since } => {
             let time = |at| SystemTime::UNIX_EPOCH + Duration::from_millis(at);
-            call.interrupted = unknown_since.map(time);
+            Ok(ControlFlow::Continue(unknown_since.map(time)))
         }
     }
-    match decide(&permissions, state, &call).await {
-        CallApproval::Approved { scope, holds } => {
-            let begin = move |all: &Arc<CallApprovals>, now| {
-                all.begin_approved(&action, asked, scope, holds, now)
-            };
-            let begun = permissions.run(begin).await;
-            let begun = begun.map_err(|error| unkept(state, &call.by, &error))?;
-            state.begun = Some(begun.into());
-            Ok(())
-        }
-        CallApproval::Denied { reason } => {
-            let noted = permissions.run(move |all, now| all.note_denied(&action, asked, now));
-            if let Err(error) = noted.await {
-                tracing::warn!("that a call was denied is not kept: {}", chain(&error));
-            }
-            Err(refused(state, CallRefusal::Denied { reason }))
-        }
-        CallApproval::Undecided => {
-            let asked = permissions.run(move |all, now| all.ask(&action, asked, now)).await;
-            let id = asked.map_err(|error| unkept(state, &call.by, &error))?;
-            let mut arguments = call.arguments.to_string();
-            if arguments.len() > MAX_REPEATED_BYTES {
-                arguments = format!("{}…", cut(&arguments, MAX_REPEATED_BYTES));
-            }
-            let was_interrupted = call.interrupted.is_some();
-            let refusal = CallRefusal::Pending { id, by: call.by, arguments, was_interrupted };
-            Err(refused(state, refusal))
-        }
+}
+
+/// That a call waits under an id.
+fn pending(call: CallToApprove, id: String) -> CallRefusal {
+    let CallToApprove { by, run, arguments, interrupted, caller, .. } = call;
+    let mut arguments = arguments.to_string();
+    if arguments.len() > MAX_REPEATED_BYTES {
+        arguments = format!("{}…", cut(&arguments, MAX_REPEATED_BYTES));
     }
+    // A run does not wait for what a plugin calls.
+    let run = run.filter(|_| caller.is_none());
+    CallRefusal::Pending { id, by, arguments, was_interrupted: interrupted.is_some(), run }
 }
 
 /// The call as it would be made.
@@ -173,19 +232,44 @@ fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToA
         agent: state.caller.agent_id.clone(),
         session: state.caller.session_id.clone(),
         run: state.caller.run.clone(),
+        caller: state.caller.by.clone(),
         interrupted: None,
     }
 }
 
-/// Asks who can decide at once.
+/// What comes of asking.
+enum Decision {
+    /// Somebody has decided.
+    By(Decider, CallApproval),
+    /// Nobody has; the call waits under this id.
+    Waits(String),
+    /// Somebody else has decided meanwhile.
+    Meanwhile,
+}
+
+/// Asks who can decide at once. While the user of a client is asked, the call waits for anybody who decides.
 async fn decide(
     permissions: &CallPermissions,
+    (action, asked): (&Arc<Action>, &AskedCall),
     state: &CallState,
     call: &CallToApprove,
-) -> CallApproval {
+) -> Result<Decision, CallApprovalError> {
+    // How long that takes is not the doing of what the call is made for.
+    let _pause = PauseGuard::of(state.caller.outer.innermost().cloned());
     match permissions.approver.decide(call).await {
-        CallApproval::Undecided => ask_client(state, call).await,
-        decided => decided,
+        CallApproval::Undecided => {}
+        decided => return Ok(Decision::By(Decider::Approver, decided)),
+    }
+    let (action, asked) = (action.clone(), asked.clone());
+    let waits = match permissions.run(move |all, now| all.ask(&action, asked, now)).await {
+        Ok(Asked::Decided) => return Ok(Decision::Meanwhile),
+        Ok(Asked::Waits(id)) => Ok(id),
+        // There is no room for it, but its user may be there.
+        Err(error) => Err(error),
+    };
+    match ask_client(state, call).await {
+        CallApproval::Undecided => waits.map(Decision::Waits),
+        decided => Ok(Decision::By(Decider::Client, decided)),
     }
 }
 
@@ -212,6 +296,7 @@ async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
         plugin: call.plugin.to_string(),
         agent_id: call.agent.clone(),
         session_id: call.session.clone(),
+        is_host: true,
         ..Requester::default()
     };
     let Some(name) = QUESTIONS.random() else { return CallApproval::Undecided };
@@ -230,15 +315,17 @@ async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
 }
 
 fn form(call: &CallToApprove, arguments: &str) -> FormRequest {
-    let CallToApprove { tool, plugin, by, interrupted, .. } = call;
+    let CallToApprove { tool, plugin, by, interrupted, caller, .. } = call;
+    let caller = caller.as_ref().map(|caller| format!(" by the plugin \"{caller}\""));
+    let caller = caller.unwrap_or_default();
     let before = match interrupted {
         Some(_) => "\nThe same call was begun before, and it is not known how it ended.",
         None => "",
     };
     let message = format!(
-        "Tenon asks whether the tool {tool} of the plugin \"{plugin}\" may be called. It has to be approved, by \
+        "Tenon asks whether the tool {tool} of the plugin \"{plugin}\" may be called{caller}. It has to be approved, by \
          {by}.{before}\nArguments: {}",
-        visible(arguments)
+        exact_json(arguments)
     );
     let mut answers = vec![ONCE, STANDING, DENY];
     if call.session.is_some() {
@@ -247,13 +334,19 @@ fn form(call: &CallToApprove, arguments: &str) -> FormRequest {
     if call.run.is_some() {
         answers.insert(1, RUN);
     }
+    let beyond = match call.run {
+        None => "Beyond this call, what is approved is this tool with exactly these arguments.",
+        Some(_) => {
+            "Beyond this call, what is approved is this tool with exactly these arguments; for the run, with any."
+        }
+    };
     let schema = json!({
         "type": "object",
         "properties": {
             "decision": {
                 "type": "string",
                 "title": "Decision",
-                "description": "Beyond this call, what is approved is this tool with exactly these arguments; for a run, with any.",
+                "description": beyond,
                 "enum": answers,
             },
         },
@@ -305,6 +398,7 @@ mod tests {
             agent: None,
             session: session.map(str::to_string),
             run: None,
+            caller: None,
             interrupted: None,
         }
     }
@@ -314,7 +408,7 @@ mod tests {
         let asked = call(json!({ "path": "/a\u{202e}" }), None);
         let FormRequest { message, schema, .. } = form(&asked, &asked.arguments.to_string());
         assert!(message.contains("files__write of the plugin \"files\""), "{message}");
-        assert!(message.contains("by a rule") && message.contains("\\u{202e}"), "{message}");
+        assert!(message.contains("by a rule") && message.contains("\\u202e"), "{message}");
         let answers = |schema: &Value| schema["properties"]["decision"]["enum"].clone();
         assert_eq!(answers(&schema), json!([ONCE, STANDING, DENY]));
         let of_session = form(&call(json!({}), Some("s")), "{}");
@@ -323,6 +417,9 @@ mod tests {
         let of_run =
             form(&CallToApprove { run: Some("R-1".into()), ..call(json!({}), None) }, "{}");
         assert_eq!(answers(&of_run.schema), json!([ONCE, RUN, STANDING, DENY]));
+        let caller = Some("mail".into());
+        let nested = form(&CallToApprove { caller, ..call(json!({}), None) }, "{}").message;
+        assert!(nested.contains("may be called by the plugin \"mail\""), "{nested}");
         let interrupted = Some(SystemTime::UNIX_EPOCH);
         let again = form(&CallToApprove { interrupted, ..call(json!({}), None) }, "{}");
         assert!(again.message.contains("it is not known how it ended"), "{}", again.message);

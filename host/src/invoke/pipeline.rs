@@ -40,6 +40,11 @@ pub(super) trait Request: Send + Sync {
     /// How it may be asked: whether at all, for how long, how often.
     fn constraints(&self) -> &CallSettings;
 
+    /// How it may be asked by what a registry says; nothing where what is asked is not in it, or is another by now.
+    fn constraints_in<'a>(&'a self, _: &CallState, _: &'a Registry) -> Option<&'a CallSettings> {
+        Some(self.constraints())
+    }
+
     /// Where it is counted.
     fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {
         None
@@ -371,9 +376,10 @@ async fn attempt<R: Request>(
         let wall = most.min(left);
         let Attempt { number: attempt, timeout, context, current_call } = state.next_attempt(wall);
         let began = Instant::now();
-        if started.is_ok() {
-            state.caller.begins.set();
-        }
+        let started = started.and_then(|()| match state.caller.begins.set() {
+            true => Ok(()),
+            false => Err(Failure::Lost("nobody waits for the call any more".into())),
+        });
         let (bytes_in, answer) = request.ask(loaded.plugin(), redactor, &state.arguments, context);
         state.bytes_in = bytes_in;
         let answer = async {

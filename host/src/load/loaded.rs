@@ -28,6 +28,8 @@ pub(crate) struct LoadedPlugin {
     pub(super) permissions: Option<RegistrationPermissions>,
     /// What it was made of, for one that comes from outside.
     pub(super) fingerprint: Option<Fingerprint>,
+    /// The digest of its settings and its grants, for one that comes from outside.
+    pub(super) setting: Arc<str>,
     pub(super) uses: UseToken,
     pub(super) secrets: SecretValues,
     pub(super) grants: Grants,
@@ -51,10 +53,13 @@ impl LoadedPlugin {
         &self.id
     }
 
-    /// What names its code: a digest, or the version of a plugin that is part of the host.
+    /// What names its code, with the settings and the grants that it runs with: digests, or the version of a plugin that is
+    /// part of the host.
     pub(crate) fn code_digest(&self) -> String {
-        let code = self.fingerprint.as_ref().map(|fingerprint| fingerprint.code().to_string());
-        code.unwrap_or_else(|| format!("builtin {}", env!("CARGO_PKG_VERSION")))
+        match &self.fingerprint {
+            Some(fingerprint) => format!("{} {}", fingerprint.code(), self.setting),
+            None => format!("builtin {}", env!("CARGO_PKG_VERSION")),
+        }
     }
 
     /// The plugin's kind.
@@ -174,6 +179,7 @@ impl LoadedPlugin {
             startup: STARTUP_TIMEOUT,
             permissions: None,
             fingerprint: None,
+            setting: "".into(),
             uses: UseToken::default(),
             secrets: SecretValues::default(),
             grants: Grants::default(),

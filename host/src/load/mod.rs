@@ -535,6 +535,7 @@ impl Loader {
         fingerprint: Fingerprint,
         startup: Duration,
     ) -> LoadedPlugin {
+        let setting = format!("{:?}", (&candidate.settings, &candidate.grants));
         LoadedPlugin {
             id: candidate.id.as_str().into(),
             kind: candidate.kind(),
@@ -544,6 +545,7 @@ impl Loader {
             startup,
             permissions: candidate.permissions.take(),
             fingerprint: Some(fingerprint),
+            setting: Digest::of(setting).to_string().into(),
             uses: UseToken::default(),
             grants: candidate.grants,
             secrets: candidate.secrets,

@@ -38,9 +38,9 @@ use crate::capability::services::{
     InStore, MemorySearch, Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services,
     StateBackend, Store, ask_approver,
 };
-use crate::invoke::InvokeContext;
 use crate::invoke::permission::CallPermissions;
 use crate::invoke::stored_results::ResultStore;
+use crate::invoke::{InvokeContext, LatestRegistry};
 use crate::load::{LoadError, LoadedPlugin, Loader};
 use crate::observe::PluginNotifications;
 use crate::observe::history::CallRecorder;
@@ -468,12 +468,15 @@ impl Builder {
                 history,
                 results,
                 permissions,
+                latest: OnceLock::new(),
             }),
             closing: AtomicBool::new(false),
             runs,
             draining: OnceLock::new(),
             reregistering: Mutex::default(),
         });
+        let latest: Weak<dyn LatestRegistry> = Arc::<Inner>::downgrade(&inner);
+        let _ = inner.invoke_context.latest.set(latest);
         let platform_api: Weak<dyn PlatformApi> = Arc::<Inner>::downgrade(&inner);
         host_services.lead_to(platform_api);
         let reregistering = tokio::spawn(reregister(Arc::downgrade(&inner), news));

@@ -17,6 +17,9 @@ const OVERDUE: Duration = Duration::from_secs(1);
 /// The most runs that are written in one step.
 const MAX_TOGETHER: usize = 100;
 
+/// How many bytes of runs wait for a store that fails. Those that have waited for the longest time go for others.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
 /// Runs that have ended.
 pub(super) struct EndedRuns {
     runs: InStore<Runs>,
@@ -66,19 +69,44 @@ impl EndedRuns {
         if runs.is_empty() {
             return;
         }
+        let runs = Arc::new(Mutex::new(runs));
+        let left = runs.clone();
         let keep = move |store: &Arc<Runs>, now| {
-            runs.chunks(MAX_TOGETHER).try_for_each(|runs| keep(store, runs, now))
+            let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
+            while !runs.is_empty() {
+                let count = runs.len().min(MAX_TOGETHER);
+                keep(store, &runs[..count], now)?;
+                runs.drain(..count);
+            }
+            Ok(())
         };
         if let Err(error) = self.runs.run(keep).await {
             warn_not_kept(&error);
+            // They are written with the next one, if the store works by then.
+            let mut left =
+                std::mem::take(&mut *left.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut waiting = self.waiting();
+            left.append(&mut waiting.runs);
+            let mut room = MAX_WAITING_BYTES;
+            let has_room = |run: &&EndedRun| {
+                let length = run.length();
+                let fits = length <= room;
+                room = room.saturating_sub(length);
+                fits
+            };
+            let kept = left.iter().rev().take_while(has_room).count();
+            left.drain(..left.len() - kept);
+            waiting.runs = left;
         }
     }
 }
 
-/// Keeps runs. Where one of them is too large, the others are kept without it.
+/// Keeps runs. Where one of them cannot be kept, the others are.
 fn keep(store: &Runs, runs: &[EndedRun], now: u64) -> Result<(), RunError> {
     match store.keep(runs, now) {
-        Err(error) if error.is_of_size() => {
+        // The next time it may be another.
+        Err(error @ RunError::Store(_)) if !error.is_of_size() => Err(error),
+        Err(_) => {
             for run in runs {
                 if let Err(error) = store.keep(std::slice::from_ref(run), now) {
                     warn_not_kept(&error);
@@ -86,7 +114,7 @@ fn keep(store: &Runs, runs: &[EndedRun], now: u64) -> Result<(), RunError> {
             }
             Ok(())
         }
-        kept => kept,
+        Ok(()) => Ok(()),
     }
 }
 

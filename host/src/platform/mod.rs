@@ -36,7 +36,7 @@ use tokio::task::JoinHandle;
 pub use build::{BuildError, Builder};
 pub use reload::Difference;
 pub use report::{PluginReport, PluginState};
-pub use runs::{RunOutcome, RunReport, RunUsage, Runner};
+pub use runs::{CalledTool, RunOutcome, RunReport, RunUsage, Runner};
 pub use watch::{OnChange, Watch, WatchError};
 
 use crate::call::escape;
@@ -47,7 +47,7 @@ use crate::capability::server::ServerReport;
 use crate::capability::services::{
     ApprovalScope, CallApprovalError, LazyStore, PendingCall, StateBackend, StoreError,
 };
-use crate::invoke::{self, InvokeContext, Model, OperationContext, ReadLimit};
+use crate::invoke::{self, InvokeContext, LatestRegistry, Model, OperationContext, ReadLimit};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
@@ -121,6 +121,12 @@ impl Inner {
     fn registry(&self) -> Arc<Registry> {
         let draining = self.draining.get().and_then(Weak::upgrade);
         draining.unwrap_or_else(|| self.current.load().registry.clone())
+    }
+}
+
+impl LatestRegistry for Inner {
+    fn latest(&self) -> Arc<Registry> {
+        self.registry()
     }
 }
 

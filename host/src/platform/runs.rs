@@ -5,12 +5,14 @@
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use futures::future::Either;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tenon_config::diagnostic::chain;
 use tenon_runs::{
@@ -19,11 +21,12 @@ use tenon_runs::{
 };
 use tenon_types::{McpOperation, mcp_json};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::Platform;
 use super::ended_runs::{EndedRuns, warn_not_kept};
-use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller};
+use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller, CurrentCall};
 use crate::capability::services::InStore;
 use crate::observe::history::milliseconds;
 use crate::register::{CatalogFilter, ToolCatalog};
@@ -68,8 +71,28 @@ const UNWRITTEN: Duration = Duration::from_millis(1);
 /// How often it is written what a run has done that goes on.
 const NOTE_EVERY: Duration = Duration::from_millis(250);
 
-/// The most calls that a report names.
+/// The most tools that a report names.
 const MAX_CALLED: usize = 50;
+
+/// A tool that a run has called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CalledTool {
+    /// The tool, by the name that callers use.
+    pub tool: String,
+    /// How often it was called.
+    pub times: u64,
+}
+
+/// The tool, and how often it was called where that was more than once: `files__read (3 times)`.
+impl fmt::Display for CalledTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.times {
+            1 => f.write_str(&self.tool),
+            times => write!(f, "{} ({times} times)", self.tool),
+        }
+    }
+}
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,9 +104,9 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     /// What it printed.
     pub printed: String,
-    /// What it called in this attempt and reached a plugin, in the order in which the answers came; the first fifty. Those
+    /// The tools that it has called, in all its attempts, in the order in which they first answered; the first fifty. Those
     /// that it was not waited for come last.
-    pub called: Vec<String>,
+    pub called: Vec<CalledTool>,
     /// What it used, in this attempt.
     pub usage: RunUsage,
 }
@@ -96,7 +119,7 @@ pub enum RunOutcome {
     Done(Value),
     /// With an error.
     Failed {
-        /// A code for programs: `invalid-script`, `failed` for what the script throws, `trapped`, `limit`,
+        /// A code for programs: `invalid-script`, `invalid-input` for `data`, `failed` for what the script throws, `trapped`, `limit`,
         /// `invalid-result`, `diverged` or `state`; in what is kept of a run that nobody waited for, `cancelled`.
         code: String,
         /// What is wrong, with its place in the script where it has one.
@@ -170,14 +193,28 @@ impl Platform {
     pub async fn run(&self, id: &str) -> Result<Option<(Run, Vec<JournalEntry>)>, RunError> {
         let id = id.to_string();
         let read = move |runs: &Arc<Runs>, now| match runs.get(&id, now)? {
-            Some(run) => Ok(Some((run, runs.journal(&id)?))),
+            Some(run) => {
+                let journal = runs.journal(&run.id)?;
+                Ok(Some((run, journal)))
+            }
             None => Ok(None),
         };
         self.inner.runs.ended.write().await;
         self.inner.runs.runs.run(read).await
     }
 
-    /// Returns all runs that are kept, the oldest first.
+    /// Cancels a paused run, whoever began it: it goes on no more. What it has done stays done.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such run, it is not paused, or the store fails.
+    pub async fn cancel_run(&self, id: &str) -> Result<(), RunError> {
+        let id = id.to_string();
+        self.inner.runs.ended.write().await;
+        self.inner.runs.runs.run(move |runs, now| runs.cancel(&id, now)).await
+    }
+
+    /// Returns all runs that are kept and can be read, the oldest first.
     ///
     /// # Errors
     ///
@@ -239,7 +276,7 @@ impl Runner {
             runs.resume(&resumed, principal.as_deref(), profile.as_deref(), now)
         };
         let (hold, journal) = self.platform.inner.runs.runs.run(resume).await?;
-        self.go_on(id.to_string(), Begin::Resumed(hold.into(), journal)).await
+        self.go_on(hold.run().id.clone(), Begin::Resumed(hold.into(), journal)).await
     }
 
     async fn go_on(&self, id: String, begin: Begin) -> Result<RunReport, RunError> {
@@ -253,7 +290,8 @@ impl Runner {
         // The script sees the time that is written, and so the same when it is resumed.
         let sees = SystemTime::UNIX_EPOCH + Duration::from_millis(at);
         let script = (of.script.clone(), of.data.clone(), sees);
-        let host = Arc::new(RunInProgress::new(self, &id, at, begin));
+        let current_call = CurrentCall::new(self.caller.clone());
+        let host = Arc::new(RunInProgress::new(self, &id, at, begin, &current_call));
         let functions = self.catalog.functions().clone();
         let run = RunScript::run(script, functions, &limits, host.clone(), &services.threads);
         let run = async {
@@ -262,14 +300,12 @@ impl Runner {
                 Ok(ran) => return ran,
                 Err(_) => host.advance(|unwritten| unwritten.lasts = true),
             }
-            loop {
-                match tokio::time::timeout(NOTE_EVERY, &mut run).await {
-                    Ok(ran) => break ran,
-                    Err(_) => host.write_noted().await,
-                }
-            }
+            // Also while nobody looks after this future: a call of it may wait for a user.
+            tokio::spawn(write_noted(Arc::downgrade(&host)));
+            run.await
         };
-        let ran = tokio::time::timeout(limits.wall, run).await;
+        // Time in which somebody is asked does not count.
+        let ran = current_call.in_time(limits.wall, run).await;
         let usage = |calls, operations| RunUsage {
             calls,
             operations,
@@ -278,7 +314,7 @@ impl Runner {
         let failed =
             |code: &str, message: String| RunOutcome::Failed { code: code.into(), message };
         let (outcome, printed, usage) = match ran {
-            Err(_) => {
+            None => {
                 let mut message = format!("it took longer than {:?} (`runs.wall`)", limits.wall);
                 let unfinished = host.unfinished();
                 if !unfinished.is_empty() {
@@ -289,8 +325,8 @@ impl Runner {
                 }
                 (failed("limit", message), String::new(), usage(host.calls(), 0))
             }
-            Ok(Err(failure)) => (failed("host", failure.to_string()), String::new(), usage(0, 0)),
-            Ok(Ok(result)) => {
+            Some(Err(failure)) => (failed("host", failure.to_string()), String::new(), usage(0, 0)),
+            Some(Ok(result)) => {
                 let outcome = match result.end {
                     RunEnd::Value(value) => RunOutcome::Done(value),
                     RunEnd::Failed { code, message } => failed(code, message),
@@ -326,16 +362,46 @@ struct RunInProgress {
     runtime: Handle,
     caller: Caller,
     replayed: Journal,
+    /// The call that an earlier attempt has paused for.
+    paused_at: Option<PausedCall>,
     /// What was answered, and is not written yet.
     noted: Mutex<NewEntries>,
     /// How many calls were answered.
     answered: AtomicU64,
     /// The calls that have no answer. One is noted and taken from here while `noted` is locked.
     unanswered: Mutex<Vec<UnansweredCall>>,
-    /// The first calls that reached a plugin.
-    called: Mutex<Vec<Arc<str>>>,
+    /// The first tools whose calls have reached a plugin, and how often they did.
+    called: Mutex<Vec<(Arc<str>, u64)>>,
     stopped: Mutex<Option<Stopped>>,
+    /// Held while it is written how far it came.
+    writing: tokio::sync::Mutex<()>,
     kept: Mutex<Kept>,
+}
+
+/// A call of a run: its place, what is called, and the digest of its arguments.
+type CallAt<'a> = (&'a str, &'a str, ArgumentsDigest);
+
+/// The call that a run pauses for.
+#[derive(Clone)]
+struct PausedCall {
+    key: String,
+    call: String,
+    arguments: ArgumentsDigest,
+}
+
+impl PausedCall {
+    /// That of a run which was resumed.
+    fn of(hold: &RunHold) -> Option<Self> {
+        match hold.paused_at() {
+            Some(RunState::Paused {
+                key, call: Some(call), arguments: Some(arguments), ..
+            }) => {
+                let (key, call, arguments) = (key.clone(), call.clone(), *arguments);
+                Some(Self { key, call, arguments })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A call that has no answer yet.
@@ -349,7 +415,7 @@ struct UnansweredCall {
 
 /// Why a run goes no further.
 enum Stopped {
-    Paused { approval: String, tool: String, key: String, message: String },
+    Paused { approval: String, tool: String, call: PausedCall, message: String },
     Diverged(JournalMismatch),
 }
 
@@ -377,31 +443,50 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl RunInProgress {
-    fn new(runner: &Runner, id: &str, at: u64, begin: Begin) -> Self {
-        let Runner { platform, catalog, caller, admits } = runner;
-        let (kept, replayed) = match begin {
+    fn new(
+        runner: &Runner,
+        id: &str,
+        at: u64,
+        begin: Begin,
+        current_call: &Arc<CurrentCall>,
+    ) -> Self {
+        let Runner { platform, catalog, admits, .. } = runner;
+        let caller = current_call.calls_others_for();
+        let (kept, replayed, paused_at) = match begin {
             Begin::New(new) => {
                 let unwritten = Unwritten { new: new.into(), calls: false, lasts: false };
-                (Kept::Unwritten(unwritten), Journal::default())
+                (Kept::Unwritten(unwritten), Journal::default(), None)
             }
-            Begin::Resumed(hold, journal) => (Kept::Begun(hold), journal),
+            Begin::Resumed(hold, journal) => {
+                let paused_at = PausedCall::of(&hold);
+                (Kept::Begun(hold), journal, paused_at)
+            }
         };
-        Self {
+        let run = Self {
             platform: platform.clone(),
             catalog: catalog.clone(),
             admits: admits.clone(),
             id: id.to_string(),
             at,
             runtime: Handle::current(),
-            caller: Caller { run: Some(id.into()), timeout: None, ..caller.clone() },
+            caller: Caller { run: Some(id.into()), timeout: None, ..caller },
             noted: Mutex::new(NewEntries::after(&replayed)),
             replayed,
+            paused_at,
             answered: AtomicU64::new(0),
             unanswered: Mutex::default(),
             called: Mutex::default(),
             stopped: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
             kept: Mutex::new(kept),
+        };
+        // What earlier attempts have called is done as well.
+        for call in run.replayed.entries().filter_map(|entry| entry.call.clone()) {
+            if run.catalog.tool(&call).is_some() {
+                run.note_called(call);
+            }
         }
+        run
     }
 
     /// Notes how far a run is that the store does not know. Once it calls something and lasts, that is written while it goes
@@ -431,21 +516,21 @@ impl RunInProgress {
         self.answered.load(Ordering::Relaxed) + lock(&self.unanswered).len() as u64
     }
 
-    fn called(&self) -> Vec<String> {
-        let answered = lock(&self.called).clone();
-        let unfinished = self.unfinished().into_iter().filter_map(|entry| entry.call);
-        answered
-            .into_iter()
-            .chain(unfinished)
-            .take(MAX_CALLED)
-            .map(|name| name.to_string())
-            .collect()
+    fn called(&self) -> Vec<CalledTool> {
+        for call in self.unfinished().into_iter().filter_map(|entry| entry.call) {
+            self.note_called(call);
+        }
+        let called = lock(&self.called);
+        let tool =
+            |(tool, times): &(Arc<str>, u64)| CalledTool { tool: tool.to_string(), times: *times };
+        called.iter().map(tool).collect()
     }
 
-    /// The calls that have reached a plugin, and whose answers nobody knows, as entries of the journal.
+    /// The calls that have reached a plugin, and whose answers nobody knows, as entries of the journal. The run is over: no
+    /// other reaches one from here on.
     fn unfinished(&self) -> Vec<JournalEntry> {
         let unanswered = lock(&self.unanswered);
-        let begun = unanswered.iter().filter(|call| call.begins.is_set());
+        let begun = unanswered.iter().filter(|call| call.begins.forbid());
         let entry = |call: &UnansweredCall| {
             let (key, name, micros) =
                 (call.key.clone(), call.name.clone(), micros_since(call.began));
@@ -465,8 +550,10 @@ impl RunInProgress {
     /// A call has reached a plugin, or may have.
     fn note_called(&self, name: Arc<str>) {
         let mut called = lock(&self.called);
-        if called.len() < MAX_CALLED {
-            called.push(name);
+        if let Some((_, times)) = called.iter_mut().find(|(known, _)| *known == name) {
+            *times += 1;
+        } else if called.len() < MAX_CALLED {
+            called.push((name, 1));
         }
     }
 
@@ -476,6 +563,7 @@ impl RunInProgress {
 
     /// Writes what was noted by now, where the store knows the run.
     async fn write_noted(&self) {
+        let _writing = self.writing.lock().await;
         let begins = {
             let mut kept = lock(&self.kept);
             match std::mem::replace(&mut *kept, Kept::Over) {
@@ -542,6 +630,7 @@ impl RunInProgress {
 
     /// Has a run that could not go on here be paused as before. Says whether it is.
     async fn undo(&self) -> bool {
+        let _writing = self.writing.lock().await;
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
         let Kept::Begun(hold) = kept else { return false };
         let undone = self.platform.inner.runs.runs.run(move |_, now| hold.undo(now)).await;
@@ -566,9 +655,9 @@ impl RunInProgress {
             (outcome, _) => outcome,
         };
         let printed = printed.to_string();
-        let key = match &*lock(&self.stopped) {
-            Some(Stopped::Paused { key, .. }) => key.clone(),
-            _ => String::new(),
+        let paused = match &*lock(&self.stopped) {
+            Some(Stopped::Paused { call, .. }) => Some(call.clone()),
+            _ => None,
         };
         let state = match &outcome {
             RunOutcome::Done(value) => RunState::Done { value: value.clone(), printed },
@@ -577,9 +666,14 @@ impl RunInProgress {
                 RunState::Failed { code, message, printed }
             }
             RunOutcome::Paused { approval, tool, .. } => {
-                RunState::Paused { approval: approval.clone(), tool: tool.clone(), key }
+                let (approval, tool) = (approval.clone(), tool.clone());
+                let arguments = paused.as_ref().map(|paused| paused.arguments);
+                let (key, call) = paused.map(|paused| (paused.key, paused.call)).unzip();
+                RunState::Paused { approval, tool, key: key.unwrap_or_default(), call, arguments }
             }
         };
+        // Nobody waits for this where nothing was written yet.
+        let _writing = self.writing.lock().await;
         let entries = self.rest();
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
         let is_paused = matches!(outcome, RunOutcome::Paused { .. });
@@ -587,46 +681,63 @@ impl RunInProgress {
         let begins = match kept {
             // What never called anything is nothing that anybody looks for.
             Kept::Unwritten(Unwritten { calls: false, .. }) | Kept::Over => return outcome,
-            Kept::Unwritten(Unwritten { new, .. }) if is_paused => self.write_begin(*new),
+            Kept::Unwritten(Unwritten { new, .. }) if is_paused => {
+                Either::Left(self.write_begin(*new))
+            }
             Kept::Unwritten(Unwritten { new, .. }) => {
                 let ended = EndedRun::new(self.id.clone(), *new, self.at, state, entries);
                 self.platform.inner.runs.ended.add(ended, &self.runtime);
                 return outcome;
             }
-            Kept::Begins(begins) => begins,
-            Kept::Begun(hold) => tokio::spawn(async { Ok(*hold) }),
+            Kept::Begins(begins) => Either::Left(begins),
+            Kept::Begun(hold) => Either::Right(hold),
         };
         let runs = self.platform.inner.runs.runs.clone();
-        let write = async move {
-            let begun = begins.await;
-            let hold = begun.expect("it does not panic, and is not aborted")?;
-            runs.run(move |_, now| hold.end(state, &entries, now)).await.map(drop)
-        };
-        if !waits {
-            let write = async {
-                if let Err(error) = write.await {
-                    warn_not_kept(&error);
+        let (told, written) = oneshot::channel();
+        // It is written also where nobody waits for the run any more.
+        self.platform.inner.runs.write(async move {
+            let hold = match begins {
+                Either::Left(begins) => {
+                    begins.await.expect("it does not panic, and is not aborted")
                 }
+                Either::Right(hold) => Ok(*hold),
             };
-            self.platform.inner.runs.write(write);
+            let ended = match hold {
+                Ok(hold) => runs.run(move |_, now| hold.end(state, &entries, now)).await.map(drop),
+                Err(error) => Err(error),
+            };
+            // Whoever is told says so, if it is a failure.
+            if let Err(Err(error)) = told.send(ended) {
+                warn_not_kept(&error);
+            }
+        });
+        if !waits {
             return outcome;
         }
-        match write.await {
-            Ok(()) => outcome,
-            Err(error) if is_paused => {
+        match written.await {
+            Ok(Ok(())) => outcome,
+            Ok(Err(error)) if is_paused => {
+                let code = match &error {
+                    RunError::TooManyPaused(_) => "limit",
+                    _ => "state",
+                };
                 let message = format!("it cannot be resumed: {}", chain(&error));
-                RunOutcome::Failed { code: "state".into(), message }
+                RunOutcome::Failed { code: code.into(), message }
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 warn_not_kept(&error);
                 outcome
+            }
+            Err(_) => {
+                let message = "the host is ending".to_string();
+                RunOutcome::Failed { code: "state".into(), message }
             }
         }
     }
 
     async fn call(
         &self,
-        key: &str,
+        at: CallAt<'_>,
         what: RunCall,
         begins: BeginMark,
     ) -> Result<RunAnswer, RunStop> {
@@ -644,28 +755,32 @@ impl RunInProgress {
                 match result {
                     Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
                     Ok(result) => Ok(RunAnswer::Value(value_of(&result).into())),
-                    Err(error) => self.failed(key, &name, &error),
+                    Err(error) => self.failed(at, &error),
                 }
             }
             RunCall::Operation { name, plugin, argument } => {
                 match self.operate(name, &plugin, argument, &caller).await {
                     Ok(value) => Ok(RunAnswer::Value(value.into())),
-                    Err(error) => self.failed(key, name, &error),
+                    Err(error) => self.failed(at, &error),
                 }
             }
         }
     }
 
     /// A call that somebody may approve later pauses the run.
-    fn failed(&self, key: &str, name: &str, error: &CallError) -> Result<RunAnswer, RunStop> {
+    fn failed(
+        &self,
+        (key, call, arguments): CallAt<'_>,
+        error: &CallError,
+    ) -> Result<RunAnswer, RunStop> {
         if let CallError::NotApproved { tool, refusal } = error
-            && let CallRefusal::Pending { id, .. } = &**refusal
+            && let CallRefusal::Pending { id, .. } | CallRefusal::Running { id } = &**refusal
         {
-            let (approval, tool, key) = (id.clone(), tool.clone(), key.to_string());
-            let message = error.to_string();
-            return Err(self.stop(Stopped::Paused { approval, tool, key, message }));
+            let (approval, tool, message) = (id.clone(), tool.clone(), error.to_string());
+            let call = PausedCall { key: key.into(), call: call.into(), arguments };
+            return Err(self.stop(Stopped::Paused { approval, tool, call, message }));
         }
-        tracing::debug!("{name} in a run: {error}");
+        tracing::debug!("{call} in a run: {error}");
         Ok(RunAnswer::Error(error.to_string()))
     }
 
@@ -730,7 +845,7 @@ impl RunHost for RunInProgress {
             }
         };
         let digest = ArgumentsDigest::of(arguments);
-        match self.replayed.answer(&key, Some(&name), Some(&digest)) {
+        match self.answered_before(&key, &name, &digest) {
             Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
             Ok(Some(JournalAnswer::Value(value))) => return Ok(RunAnswer::Value(value.clone())),
             Ok(Some(JournalAnswer::Error(message))) => {
@@ -748,7 +863,7 @@ impl RunHost for RunInProgress {
             begins: begins.clone(),
         });
         // Where this is given up, it stays among those without an answer.
-        let answer = self.call(&key, what, begins).await;
+        let answer = self.call((&key, &name, digest), what, begins).await;
         let micros = micros_since(began);
         let mut noted = lock(&self.noted);
         lock(&self.unanswered).retain(|call| call.key != key);
@@ -774,17 +889,53 @@ impl RunHost for RunInProgress {
         self.note(JournalEntry::step(key, value));
     }
 
-    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
+    fn look_up(&self, key: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop> {
+        let (name, asked) = match what {
+            RunLookUp::Search { query, limit } => ("tools.search", json!([query, limit])),
+            RunLookUp::Describe { tool } => ("tools.describe", tool.into()),
+        };
+        let digest = ArgumentsDigest::of(&asked);
+        // The plugins may be others by then.
+        match self.answered_before(&key, name, &digest) {
+            Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => return Ok(value.clone()),
+            Ok(_) => {}
+        }
+        let value = Arc::new(self.found(what));
+        let answer = JournalAnswer::Value(value.clone());
+        self.note(JournalEntry::call(key, name.into(), digest, answer, 0));
+        Ok(value)
+    }
+}
+
+impl RunInProgress {
+    /// What an earlier attempt was answered at this place.
+    fn answered_before(
+        &self,
+        key: &str,
+        name: &str,
+        digest: &ArgumentsDigest,
+    ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
+        if let Some(PausedCall { call, arguments, .. }) =
+            self.paused_at.as_ref().filter(|paused| paused.key == key)
+        {
+            let before = (Some(call.as_str()), Some(arguments));
+            JournalMismatch::check(key, before, (Some(name), Some(digest)))?;
+        }
+        self.replayed.answer(key, Some(name), Some(digest))
+    }
+
+    /// What a script looks up, or null where there is nothing.
+    fn found(&self, what: RunLookUp<'_>) -> Value {
         match what {
             RunLookUp::Search { query, limit } => {
                 let found = self.catalog.search(query, limit).into_iter().map(|tool| {
-                    json!({ "name": tool.tool, "call": tool.signature(), "description": tool.summary() })
+                    json!({ "name": tool.tool, "signature": tool.signature(), "description": tool.summary() })
                 });
-                Ok(found.collect())
+                found.collect()
             }
             RunLookUp::Describe { tool } => {
-                let found = self.catalog.tool(tool).map(|tool| tool.describe());
-                found.ok_or_else(|| format!("there is no tool \"{tool}\""))
+                self.catalog.tool(tool).map_or(Value::Null, |tool| tool.describe())
             }
         }
     }
@@ -815,6 +966,17 @@ impl Drop for RunInProgress {
                 drop(runtime.spawn_blocking(move || end_given_up(*hold, state, &entries)));
             }
             Kept::Over => {}
+        }
+    }
+}
+
+/// Writes now and then what a run has done, as long as there is one.
+async fn write_noted(run: Weak<RunInProgress>) {
+    loop {
+        tokio::time::sleep(NOTE_EVERY).await;
+        match run.upgrade() {
+            Some(run) => run.write_noted().await,
+            None => return,
         }
     }
 }

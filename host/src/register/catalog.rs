@@ -166,7 +166,7 @@ impl CatalogTool {
         let definition = &self.definition;
         json!({
             "name": self.tool,
-            "call": self.signature(),
+            "signature": self.signature(),
             "description": definition.description,
             "arguments": schema(&definition.input_schema),
             "result": definition.output_schema.as_deref().map(schema),

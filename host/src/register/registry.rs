@@ -692,6 +692,10 @@ impl Registry {
         name: &str,
         facts: &CallFacts<'_>,
     ) -> Result<CallExplanation, CallError> {
+        // The tool of several plugins is that of one of them.
+        let mut call = Call::new(name, facts.arguments.clone());
+        self.resolve_shared(&mut call)?;
+        let (name, facts) = (&*call.name, &CallFacts { arguments: &call.arguments, ..*facts });
         let Some(resolved) = self.called(name) else {
             let absent = self.absent(name);
             return Err(absent.unwrap_or_else(|| {

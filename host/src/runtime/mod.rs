@@ -29,7 +29,10 @@ use crate::call::Failure;
 pub use builtin::{Builtin, ResourceRequest};
 pub(crate) use drain::{RetiringPlugin, UseToken};
 pub(crate) use handle::PluginHandle;
-pub use rhai::{MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits, ScriptLoadError, check_script};
+pub use rhai::{
+    MAX_RUN_DATA_BYTES, MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits, ScriptLoadError,
+    check_script,
+};
 pub(crate) use rhai::{
     RhaiPlugin, RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ScriptConfig,
     Threads, ToolFunctions, promote, value_of,

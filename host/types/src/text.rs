@@ -57,11 +57,20 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 /// A JSON text with the same characters as escapes of JSON, which change nothing of what it means.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
+    json_with_escapes(json, misleads)
+}
+
+/// The same for whoever decides by what is read: a blank that is not the usual one looks like it, and is another character.
+pub fn exact_json(json: &str) -> Cow<'_, str> {
+    json_with_escapes(json, |c| misleads(c) || (c.is_whitespace() && !c.is_ascii()))
+}
+
+fn json_with_escapes(json: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if is_plain(json) {
         return json.into();
     }
     // Between values there may be line ends and tabs; within texts they are escaped already.
-    let is_hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && misleads(c);
+    let is_hidden = |c: char| !matches!(c, '\n' | '\t' | '\r') && is_escaped(c);
     if !json.contains(is_hidden) {
         return json.into();
     }
@@ -248,6 +257,14 @@ mod tests {
         };
         check("{\n\t\"é\": \"\\n\"}", "{\n\t\"é\": \"\\n\"}");
         check("\"a\u{202e}b\u{e0041}\"", "\"a\\u202eb\\udb40\\udc41\"");
+    }
+
+    #[test]
+    fn blanks_are_told_apart_for_whoever_decides() {
+        let json = "{\n\"a b\": \"a\u{a0}b\u{2003}c\u{3000}d\u{202e}é\"}";
+        let expected = "{\n\"a b\": \"a\\u00a0b\\u2003c\\u3000d\\u202eé\"}";
+        assert_eq!(exact_json(json), expected);
+        assert_eq!(exact_json("{\n\t\"é\": \"\\n\"}"), "{\n\t\"é\": \"\\n\"}");
     }
 
     #[test]

@@ -219,6 +219,14 @@ fn key_of_title(title: &str) -> Option<String> {
     (!key.is_empty()).then(|| key.to_string())
 }
 
+/// What a user is asked, with who asks: a client knows one server, and the user is to know which plugin it is.
+fn said_by(requester: &Requester, message: String) -> String {
+    match requester.is_host {
+        true => message,
+        false => format!("The plugin \"{}\" asks: {message}", requester.plugin),
+    }
+}
+
 #[async_trait]
 impl ClientFeatures for RequestClient {
     fn offers(&self) -> Offers {
@@ -237,13 +245,19 @@ impl ClientFeatures for RequestClient {
         format!("the MCP client has not declared {capability}")
     }
 
-    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &Requester, mut form: FormRequest) -> Result<FormAnswer, Error> {
+        form.message = said_by(requester, form.message);
         let params = form::params(form);
         let schema = params["requestedSchema"].clone();
         self.put("elicitation/create", params, |answer| form::read_answer(&schema, answer)).await
     }
 
-    async fn ask_url(&self, _: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(
+        &self,
+        requester: &Requester,
+        mut page: UrlRequest,
+    ) -> Result<UrlAnswer, Error> {
+        page.message = said_by(requester, page.message);
         self.put("elicitation/create", form::page_params(page), form::read_page_answer).await
     }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tenon_host::Platform;
 use tenon_host::runs::{CatalogFilter, CatalogTool, MAX_RUN_SCRIPT_BYTES, ToolCatalog};
+use tenon_host::types::name::nearest;
 
 use super::Profile;
 
@@ -27,7 +28,10 @@ pub(crate) const RUN: &str = "run";
 
 /// How many tools a search finds where nobody says how many, and at most.
 pub(crate) const DEFAULT_FOUND: usize = 8;
-const MAX_FOUND: usize = 50;
+const MAX_FOUND: u64 = 50;
+
+/// How many tools a client may have found.
+pub(crate) const FOUND_RANGE: std::ops::RangeInclusive<u64> = 1..=MAX_FOUND;
 
 /// What a client reads of running scripts.
 const RUN_DESCRIPTION: &str = r#"Runs a Rhai script that calls tools, so that their results need not pass through you. `search` says how each is called.
@@ -41,6 +45,11 @@ A call that has to be approved pauses the run; pass its id as `resume` once it i
 
 /// The tools that such a profile lists, as JSON.
 pub(super) fn items(mode: ToolMode) -> Vec<String> {
+    definitions(mode).iter().map(Value::to_string).collect()
+}
+
+/// The definitions of these tools.
+fn definitions(mode: ToolMode) -> [Value; 2] {
     let found = match mode {
         ToolMode::Code => "how each is called in a script",
         _ => "each with its arguments",
@@ -89,7 +98,17 @@ pub(super) fn items(mode: ToolMode) -> Vec<String> {
             },
         }),
     };
-    vec![search.to_string(), other.to_string()]
+    [search, other]
+}
+
+/// What is wrong with arguments of one of these tools that it does not have.
+pub(crate) fn unknown_argument(mode: ToolMode, tool: &str, arguments: &Value) -> Option<String> {
+    let definition = definitions(mode).into_iter().find(|definition| definition["name"] == tool)?;
+    let known = definition["inputSchema"]["properties"].as_object()?;
+    let unknown = arguments.as_object()?.keys().find(|name| !known.contains_key(*name))?;
+    let meant = nearest(unknown, known.keys().map(String::as_str));
+    let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    Some(format!("there is no argument {unknown:?}{meant}"))
 }
 
 /// The catalog of a profile: of these tools, by the names that the platform has for them.
@@ -124,7 +143,7 @@ pub(crate) fn found(
     meant: Option<&str>,
     limit: Option<u64>,
 ) -> String {
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_FOUND);
+    let limit = limit.map_or(DEFAULT_FOUND, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let named = catalog.tools().iter().find(|tool| {
         tool.tool == query
             || tool.function.as_deref() == Some(query)
@@ -133,7 +152,7 @@ pub(crate) fn found(
     if let Some(tool) = named {
         return described(tool, mode, &shown_name(tool));
     }
-    let found = catalog.search(query, limit.clamp(1, MAX_FOUND));
+    let found = catalog.search(query, limit);
     match &found[..] {
         [] => "no tool has one of these words".into(),
         [only] => described(only, mode, &shown_name(only)),
@@ -155,7 +174,7 @@ fn described(tool: &CatalogTool, mode: ToolMode, shown_name: &str) -> String {
     if mode != ToolMode::Code {
         all["name"] = shown_name.into();
         if let Some(members) = all.as_object_mut() {
-            members.remove("call");
+            members.remove("signature");
         }
     }
     if all["result"] == Value::Null

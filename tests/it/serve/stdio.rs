@@ -155,7 +155,7 @@ async fn a_legacy_client_is_asked_in_the_middle_of_its_call() {
     let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
     client.send(legacy(1, "tools/call", call)).await;
     let asked = client.hear("elicitation/create").await;
-    assert_eq!(asked["params"]["message"], "Who?");
+    assert_eq!(asked["params"]["message"], "The plugin \"everything\" asks: Who?");
     let answer = json!({ "action": "accept", "content": { "username": "ada", "email": "a@b.c" } });
     client.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
     let (_, answered) = client.told(1).await;
@@ -244,7 +244,7 @@ async fn the_user_of_a_legacy_client_approves_a_call() {
         client.send(legacy(id, "tools/call", echo())).await;
         let request = client.hear("elicitation/create").await;
         let message = request["params"]["message"].as_str().unwrap();
-        assert!(message.starts_with(asked) && message.contains("hello\\u{202e}"), "{message}");
+        assert!(message.starts_with(asked) && message.contains("hello\\u202e"), "{message}");
         let answer = json!({ "action": action, "content": { "decision": decision } });
         client.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": answer })).await;
         let (_, answered) = client.told(id).await;
@@ -342,6 +342,19 @@ async fn a_profile_that_searches_lists_two_tools_and_calls_any() {
         ),
         (5, "call", json!({}), "`name` has to be the name of a tool"),
         (6, "search", json!({}), "`query` has to be a text"),
+        (
+            9,
+            "search",
+            json!({ "query": "a", "limit": 51 }),
+            "`limit` has to be an integer from 1 to 50",
+        ),
+        (10, "search", json!({ "query": "a", "limit": "2" }), "`limit` has to be an integer"),
+        (
+            11,
+            "search",
+            json!({ "query": "a", "limt": 2 }),
+            "no argument \"limt\"; did you mean `limit`?",
+        ),
     ] {
         let answered = use_tool(&mut client, id, name, arguments).await;
         assert_eq!(answered["result"]["isError"], true, "{answered}");
@@ -382,6 +395,12 @@ async fn a_profile_of_code_runs_scripts_that_call_tools() {
             "it takes a `script`",
         ),
         (7, json!({}), "invalid-input", "it takes a `script`"),
+        (
+            10,
+            json!({ "resume": "R-000000000000", "data": 1 }),
+            "invalid-input",
+            "a run that is resumed has its `data` already",
+        ),
         (8, json!({ "script": "loop {}" }), "limit", "it took 10000000 operations"),
     ] {
         let answered = use_tool(&mut client, id, "run", arguments).await;

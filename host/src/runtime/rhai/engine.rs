@@ -373,6 +373,7 @@ pub(super) fn is_in_scope(
     name: &str,
     context: &EvalContext<'_, '_, '_, '_, '_, '_>,
 ) -> Result<bool, Box<EvalAltResult>> {
+    running::count_use(context)?;
     let Some(variable) = context.scope().get(name) else { return Ok(false) };
     if variable.is_shared() {
         running::count_captured(variable)?;
@@ -433,6 +434,34 @@ pub(super) fn weigh_own(value: &Dynamic, depth: usize) -> usize {
     }
     value.read_lock::<Blob>().map_or(0, |blob| blob.len())
 }
+
+/// How many bytes a variable holds, or about so, that no function has captured. A text that was seen before counts once.
+pub(super) fn weigh_unshared(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) -> usize {
+    let depth = match depth.checked_sub(1) {
+        // What is captured is counted elsewhere.
+        Some(depth) if !value.is_shared() => depth,
+        _ => return 0,
+    };
+    let mut of_all = |values: &mut dyn Iterator<Item = &Dynamic>| -> usize {
+        values.map(|value| size_of::<Dynamic>() + weigh_unshared(value, seen, depth)).sum()
+    };
+    if let Some(array) = value.read_lock::<Array>() {
+        return of_all(&mut array.iter());
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        return map.len() * MAP_ENTRY_BYTES + of_all(&mut map.values());
+    }
+    if let Some(function) = value.read_lock::<FnPtr>() {
+        return of_all(&mut function.curry().iter());
+    }
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return if seen.insert(text.as_ptr().addr()) { text.len() } else { 0 };
+    }
+    value.read_lock::<Blob>().map_or(0, |blob| blob.len())
+}
+
+/// About how many bytes an entry of a map takes besides its value.
+const MAP_ENTRY_BYTES: usize = 32;
 
 fn weigh_all<'a>(
     values: impl Iterator<Item = &'a Dynamic>,

@@ -131,9 +131,9 @@ impl ScriptSource {
                     Some(TerminationReason::TooManyHostCalls(most)) => {
                         Failure::LimitExceeded(LimitExceeded::HostCalls(most))
                     }
-                    Some(TerminationReason::TooManyCaptures) => {
-                        Failure::LimitExceeded(LimitExceeded::ValueSize)
-                    }
+                    Some(
+                        TerminationReason::TooManyCaptures | TerminationReason::TooMuchMemory(_),
+                    ) => Failure::LimitExceeded(LimitExceeded::ValueSize),
                     Some(TerminationReason::NeedsThread) => {
                         Failure::Host("a script ended with its slice".into())
                     }

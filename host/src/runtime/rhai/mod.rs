@@ -61,7 +61,7 @@ use tracing::Span;
 
 pub(crate) use content::value_of;
 pub use error::ScriptLoadError;
-pub use run::{MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits};
+pub use run::{MAX_RUN_DATA_BYTES, MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits};
 pub(crate) use run::{
     RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ToolFunctions, promote,
 };

@@ -1,12 +1,12 @@
 //! The call that a thread runs a script for: its time, what it has used, and its way to the host.
 
-use rhai::{Dynamic, EvalAltResult, Position};
-use std::cell::RefCell;
+use rhai::{Dynamic, EvalAltResult, EvalContext, Position};
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::pin::pin;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -17,7 +17,7 @@ use tenon_types::Error;
 use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
-use super::engine::{MAX_VALUE_DEPTH, weigh, weigh_own};
+use super::engine::{MAX_VALUE_DEPTH, weigh, weigh_own, weigh_unshared};
 use super::error::mistake;
 use super::slice::Slice;
 use super::threads;
@@ -41,6 +41,13 @@ const WEIGH_EVERY: u32 = 16;
 const MIN_TIME_BETWEEN_WEIGHING: Duration = Duration::from_micros(200);
 const MAX_TIME_BETWEEN_WEIGHING: Duration = Duration::from_millis(20);
 
+/// How often, in uses of variables, it may be looked at what all of them hold.
+const WEIGH_SCOPE_EVERY: u32 = 64;
+
+/// The least and the most time between two looks at what variables hold.
+const MIN_TIME_BETWEEN_SCOPES: Duration = Duration::from_millis(1);
+const MAX_TIME_BETWEEN_SCOPES: Duration = Duration::from_millis(50);
+
 /// How long a captured variable is not looked at that was locked: the engine waits fifty milliseconds for it.
 const SKIPPED_IF_LOCKED: Duration = Duration::from_secs(1);
 
@@ -53,6 +60,8 @@ pub(super) enum TerminationReason {
     GivenUp,
     OutOfTime,
     TooManyCaptures,
+    /// Its variables hold more than this many bytes.
+    TooMuchMemory(usize),
     /// It asked the host more often than this.
     TooManyHostCalls(u64),
     /// It cannot go on in the slice that it was tried in, and begins again on a thread for scripts.
@@ -65,6 +74,8 @@ struct Running {
     slice: Option<Slice>,
     given_up: Arc<AtomicBool>,
     until: Instant,
+    /// How much time the threads of a run have together.
+    cpu: Duration,
     captured: u32,
     /// The captured variables that were used, each once, with the time until which it is not looked at; and their addresses.
     cells: Vec<(Dynamic, Instant)>,
@@ -78,11 +89,34 @@ struct Running {
     seen: HashSet<usize>,
     captured_bytes: usize,
     most_captured_bytes: usize,
+    /// How many bytes the variables of each function hold, from the outermost on, as far as they were looked at.
+    frames: Vec<usize>,
+    /// When it is looked again what they hold.
+    frames_weighed_next: Instant,
+    /// What all threads of a run have used, where it is one of them; and what of that is this thread's.
+    of_run: Option<Arc<RunUse>>,
+    counted: CountedUse,
     /// How long it has waited for the host, which is not its own time.
     waited: Duration,
     host_calls: u64,
     most_host_calls: u64,
     outside: Option<HostAccess>,
+}
+
+/// What the threads of a run have used together.
+#[derive(Debug, Default)]
+pub(super) struct RunUse {
+    /// Their time, in microseconds.
+    cpu: AtomicU64,
+    /// How many bytes their variables hold.
+    held: AtomicUsize,
+}
+
+/// What a thread has counted of itself.
+#[derive(Default)]
+struct CountedUse {
+    cpu: u64,
+    held: usize,
 }
 
 /// A call's way to the host.
@@ -111,6 +145,7 @@ impl HostAccess {
             call_id: self.call_id.clone(),
             agent_id: agent_id.clone(),
             session_id: session_id.clone(),
+            is_host: false,
         };
         let calls = outer.innermost().cloned().into_iter().collect();
         Request { requester, client: client.clone(), calls }
@@ -124,6 +159,8 @@ pub(super) struct CallUsage {
 }
 
 thread_local! {
+    /// How often scripts of this thread have used a variable.
+    static VARIABLE_USES: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
@@ -133,6 +170,7 @@ impl Running {
             slice: None,
             given_up: Arc::default(),
             until: began + limits.cpu.min(MAX_DURATION),
+            cpu: limits.cpu,
             captured: 0,
             cells: Vec::new(),
             cell_addresses: HashSet::new(),
@@ -142,6 +180,10 @@ impl Running {
             seen: HashSet::new(),
             captured_bytes: 0,
             most_captured_bytes: limits.memory,
+            frames: Vec::new(),
+            frames_weighed_next: began + MIN_TIME_BETWEEN_SCOPES,
+            of_run: None,
+            counted: CountedUse::default(),
             waited: Duration::ZERO,
             host_calls: 0,
             most_host_calls: limits.host_calls,
@@ -171,6 +213,36 @@ impl Running {
         self.weighed_next =
             now + took + (4 * took).clamp(MIN_TIME_BETWEEN_WEIGHING, MAX_TIME_BETWEEN_WEIGHING);
         bytes > self.most_captured_bytes
+    }
+
+    /// Counts the time of a thread of a run. Says whether all threads together have had theirs.
+    fn count_cpu(&mut self, now: Instant) -> bool {
+        let Some(run) = &self.of_run else { return false };
+        let own = now.duration_since(self.began).saturating_sub(self.waited);
+        let own = u64::try_from(own.as_micros()).unwrap_or(u64::MAX);
+        let more = own.saturating_sub(self.counted.cpu);
+        self.counted.cpu += more;
+        let all = run.cpu.fetch_add(more, Ordering::Relaxed) + more;
+        Duration::from_micros(all) > self.cpu
+    }
+
+    /// Counts what the variables of a function hold that is so deep within others. Gives what all hold.
+    fn count_held(&mut self, level: usize, bytes: usize) -> usize {
+        self.frames.resize(level, 0);
+        self.frames.push(bytes);
+        let own = self.frames.iter().sum();
+        let Some(run) = &self.of_run else { return own };
+        let before = std::mem::replace(&mut self.counted.held, own);
+        // What is taken away was added before.
+        let all = run.held.fetch_add(own.wrapping_sub(before), Ordering::Relaxed);
+        all.wrapping_add(own.wrapping_sub(before))
+    }
+
+    /// What it holds is gone.
+    fn forget_held(&mut self) {
+        if let Some(run) = &self.of_run {
+            run.held.fetch_sub(std::mem::take(&mut self.counted.held), Ordering::Relaxed);
+        }
     }
 
     /// Empties the captured variables. A function that is in a variable which it has captured would never be freed.
@@ -228,11 +300,29 @@ pub(super) fn within<R>(
     script: impl FnOnce() -> R,
 ) -> (R, CallUsage) {
     let began = Instant::now();
-    let _outer = begin(Running { given_up, outside, ..Running::new(limits, began) });
+    within_running(Running { given_up, outside, ..Running::new(limits, began) }, script)
+}
+
+/// The same for a thread of a run: the time of all threads together is bounded, and so is what their variables hold.
+pub(super) fn within_run<R>(
+    limits: &Limits,
+    given_up: Arc<AtomicBool>,
+    of_run: &Arc<RunUse>,
+    script: impl FnOnce() -> R,
+) -> R {
+    let of_run = Some(of_run.clone());
+    within_running(Running { given_up, of_run, ..Running::new(limits, Instant::now()) }, script).0
+}
+
+fn within_running<R>(running: Running, script: impl FnOnce() -> R) -> (R, CallUsage) {
+    let began = running.began;
+    let _outer = begin(running);
     let result = script();
     let (mut waited, mut host_calls) = (Duration::ZERO, 0);
     if let Some(mut running) = RUNNING.take() {
         running.forget_captured();
+        running.forget_held();
+        running.count_cpu(Instant::now());
         (waited, host_calls) = (running.waited, running.host_calls);
     }
     (result, CallUsage { cpu: began.elapsed().saturating_sub(waited), host_calls })
@@ -273,8 +363,37 @@ pub(super) fn ended(operations: u64) -> Option<TerminationReason> {
         if running.given_up.load(Ordering::Relaxed) {
             return Some(TerminationReason::GivenUp);
         }
-        (Instant::now() >= running.until).then_some(TerminationReason::OutOfTime)
+        let now = Instant::now();
+        (running.count_cpu(now) || now >= running.until).then_some(TerminationReason::OutOfTime)
     })
+}
+
+/// Counts the use of a variable. Now and then, in half of the script's time at most, it looks how much all variables hold: the
+/// engine bounds each value where a function changes it, and not where something is assigned to a part of it.
+pub(super) fn count_use(
+    context: &EvalContext<'_, '_, '_, '_, '_, '_>,
+) -> Result<(), Box<EvalAltResult>> {
+    let uses = VARIABLE_USES.get().wrapping_add(1);
+    VARIABLE_USES.set(uses);
+    if !uses.is_multiple_of(WEIGH_SCOPE_EVERY) {
+        return Ok(());
+    }
+    let too_much = RUNNING.with_borrow_mut(|running| {
+        let running = running.as_mut()?;
+        let began = Instant::now();
+        if began < running.frames_weighed_next {
+            return None;
+        }
+        let mut seen = HashSet::new();
+        let values = context.scope().iter_raw().map(|(_, _, value)| value);
+        let bytes = values.map(|value| weigh_unshared(value, &mut seen, MAX_VALUE_DEPTH)).sum();
+        let all = running.count_held(context.call_level(), bytes);
+        let took = began.elapsed();
+        running.frames_weighed_next =
+            began + took + took.clamp(MIN_TIME_BETWEEN_SCOPES, MAX_TIME_BETWEEN_SCOPES);
+        (all > running.most_captured_bytes).then_some(running.most_captured_bytes)
+    });
+    too_much.map_or(Ok(()), |most| Err(end(TerminationReason::TooMuchMemory(most))))
 }
 
 /// Counts the use of a captured variable, and the bytes that it holds and that were not seen before.

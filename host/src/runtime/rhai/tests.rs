@@ -275,6 +275,8 @@ async fn every_limit_stops_a_script() {
     check("deep(0)", LimitExceeded::Depth).await;
     check("let s = \"x\"; loop { s += s; }", LimitExceeded::ValueSize).await;
     check("let l = []; l.pad(10000000, 0); l", LimitExceeded::ValueSize).await;
+    let many = "let l = []; l.pad(90000, 0); let m = #{}; for i in 0..20000 { m[`${i}`] = l; } 1";
+    check(many, LimitExceeded::ValueSize).await;
     // Texts that are held by functions which hold functions.
     let long = "let s = \"x\"; for i in 0..19 { s += s; } let g = 0; loop { let v = s + \"y\";";
     check(&format!("{long} let p = g; g = || v + p; }}"), LimitExceeded::ValueSize).await;

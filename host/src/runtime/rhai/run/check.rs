@@ -12,6 +12,9 @@ use crate::runtime::rhai::error::ScriptProblem;
 /// The most problems that are told.
 const MAX_PROBLEMS: usize = 10;
 
+/// The function that calls a tool by its name.
+const CALL_TOOL: &str = "call_tool";
+
 /// What is wrong with a script.
 pub(super) fn problems(ast: &AST, functions: &ToolFunctions) -> Vec<ScriptProblem> {
     let mut problems = Vec::new();
@@ -91,6 +94,11 @@ fn look_at(node: &ASTNode<'_>, functions: &ToolFunctions, problems: &mut Vec<Scr
                 problems.extend(call_problems(&variable.1, call, position, functions));
             }
         }
+        ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))
+            if call.name == CALL_TOOL =>
+        {
+            problems.extend(call_by_name_problems(call, functions));
+        }
         _ => {}
     }
 }
@@ -119,75 +127,118 @@ fn call_problems(
         Some([only]) => only,
         Some(several) => return problem(collision(variable, name, several)),
     };
-    match &call.args[..] {
-        [] => missing(variable, name, tool, &BTreeSet::new(), position),
-        [Expr::Map(map, _)] => {
-            let given = map.0.iter().map(|(name, _)| (name.name.to_string(), name.pos));
-            argument_problems(variable, name, tool, given.collect(), position)
-        }
-        // A map without anything to compute is a constant.
-        [Expr::DynamicConstant(value, _)] if value.is_map() => {
-            let map = value.as_map_ref();
-            let given = map.iter().flat_map(|map| map.keys());
-            let given = given.map(|name| (name.to_string(), position)).collect();
-            argument_problems(variable, name, tool, given, position)
-        }
-        // What it is nobody knows yet.
-        [
-            Expr::Variable(..)
-            | Expr::FnCall(..)
-            | Expr::Dot(..)
-            | Expr::Index(..)
-            | Expr::Stmt(..),
-        ] => Vec::new(),
-        _ => problem(format!(
-            "`{variable}.{name}` takes its arguments as one map: `{variable}.{name}(#{{ … }})`"
-        )),
+    let name = format!("{variable}.{name}");
+    let form = format!("{name}(#{{ … }})");
+    ToolCall { name, form, tool, position }.problems(&call.args)
+}
+
+/// What is wrong with the call of a tool by its name. What a name means that is computed, nobody knows yet.
+fn call_by_name_problems(call: &FnCallExpr, functions: &ToolFunctions) -> Vec<ScriptProblem> {
+    let [Expr::StringConstant(name, position), arguments @ ..] = &call.args[..] else {
+        return Vec::new();
+    };
+    let (name, position) = (name.to_string(), *position);
+    let Some(tool) = functions.function_of(&name) else {
+        return vec![ScriptProblem { position, problem: unknown_name(functions, &name) }];
+    };
+    let form = format!("{CALL_TOOL}(\"{name}\", #{{ … }})");
+    ToolCall { name, form, tool, position }.problems(arguments)
+}
+
+/// That a name means no tool, or several.
+fn unknown_name(functions: &ToolFunctions, name: &str) -> String {
+    if let Some((variable, function)) = name.split_once('.')
+        && let Some(of_plugin) = functions.of(variable)
+    {
+        return match of_plugin.get(function) {
+            Some(several) => collision(variable, function, several),
+            None => unknown_function(functions, variable, function),
+        };
+    }
+    let problem = format!("there is no tool \"{name}\"");
+    match nearest(name, functions.tool_names()) {
+        Some(meant) => format!("{problem}; did you mean \"{meant}\"?"),
+        None => format!("{problem}; `tools.search(\"…\")` finds tools"),
     }
 }
 
-fn argument_problems(
-    variable: &str,
-    function: &str,
-    tool: &ToolFunction,
-    given: Vec<(String, Position)>,
+/// The call of a tool.
+struct ToolCall<'a> {
+    /// The name that the script calls it by: `files.read`, or `files__read`.
+    name: String,
+    /// How it is called with arguments.
+    form: String,
+    tool: &'a ToolFunction,
     position: Position,
-) -> Vec<ScriptProblem> {
-    let mut problems = Vec::new();
-    if let Some(known) = &tool.arguments {
-        for (name, position) in given.iter().filter(|(name, _)| !known.contains(name)) {
-            let unknown = format!("`{variable}.{function}` has no argument `{name}`");
-            let problem = match nearest(name, known.iter().map(String::as_str)) {
-                Some(meant) => format!("{unknown}; did you mean `{meant}`?"),
-                None => {
-                    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                    format!("{unknown}; it has {}", known.join(", "))
-                }
-            };
-            problems.push(ScriptProblem { position: *position, problem });
-        }
-    }
-    let given = given.into_iter().map(|(name, _)| name).collect();
-    problems.extend(missing(variable, function, tool, &given, position));
-    problems
 }
 
-fn missing(
-    variable: &str,
-    function: &str,
-    tool: &ToolFunction,
-    given: &BTreeSet<String>,
-    position: Position,
-) -> Vec<ScriptProblem> {
-    let missing: Vec<String> = { tool.required.iter() }
-        .filter(|name| !given.contains(*name))
-        .map(|name| format!("`{name}`"))
-        .collect();
-    match missing.is_empty() {
-        true => Vec::new(),
-        false => {
-            let problem = format!("`{variable}.{function}` needs {}", missing.join(", "));
-            vec![ScriptProblem { position, problem }]
+impl ToolCall<'_> {
+    /// What is wrong with its arguments.
+    fn problems(&self, arguments: &[Expr]) -> Vec<ScriptProblem> {
+        let position = self.position;
+        match arguments {
+            [] => self.missing(&BTreeSet::new()),
+            [Expr::Map(map, _)] => {
+                let given = map.0.iter().map(|(name, _)| (name.name.to_string(), name.pos));
+                self.argument_problems(given.collect())
+            }
+            // A map without anything to compute is a constant.
+            [Expr::DynamicConstant(value, _)] if value.is_map() => {
+                let map = value.as_map_ref();
+                let given = map.iter().flat_map(|map| map.keys());
+                self.argument_problems(given.map(|name| (name.to_string(), position)).collect())
+            }
+            // What it is nobody knows yet.
+            [
+                Expr::Variable(..)
+                | Expr::ThisPtr(..)
+                | Expr::FnCall(..)
+                | Expr::Dot(..)
+                | Expr::Index(..)
+                | Expr::Coalesce(..)
+                | Expr::Stmt(..),
+            ] => Vec::new(),
+            _ => {
+                let Self { name, form, .. } = self;
+                let problem = format!("`{name}` takes its arguments as one map: `{form}`");
+                vec![ScriptProblem { position, problem }]
+            }
+        }
+    }
+
+    /// What is wrong with the names of its arguments.
+    fn argument_problems(&self, given: Vec<(String, Position)>) -> Vec<ScriptProblem> {
+        let mut problems = Vec::new();
+        if let Some(known) = &self.tool.arguments {
+            for (name, position) in given.iter().filter(|(name, _)| !known.contains(name)) {
+                let unknown = format!("`{}` has no argument `{name}`", self.name);
+                let problem = match nearest(name, known.iter().map(String::as_str)) {
+                    Some(meant) => format!("{unknown}; did you mean `{meant}`?"),
+                    None => {
+                        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                        format!("{unknown}; it has {}", known.join(", "))
+                    }
+                };
+                problems.push(ScriptProblem { position: *position, problem });
+            }
+        }
+        let given = given.into_iter().map(|(name, _)| name).collect();
+        problems.extend(self.missing(&given));
+        problems
+    }
+
+    /// That arguments are missing, besides those that are given.
+    fn missing(&self, given: &BTreeSet<String>) -> Vec<ScriptProblem> {
+        let missing: Vec<String> = { self.tool.required.iter() }
+            .filter(|name| !given.contains(*name))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        match missing.is_empty() {
+            true => Vec::new(),
+            false => {
+                let problem = format!("`{}` needs {}", self.name, missing.join(", "));
+                vec![ScriptProblem { position: self.position, problem }]
+            }
         }
     }
 }

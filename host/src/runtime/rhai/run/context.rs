@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use super::functions::{ToolFunctions, stop_or_limit};
 use super::{Abandoned, RunHost, RunLimits, RunStop, running, stop};
+use crate::runtime::rhai::running::RunUse;
 
 type Answer<T> = Result<T, Box<EvalAltResult>>;
 
@@ -29,6 +30,8 @@ pub(super) struct RunShared {
     pub(super) data: Dynamic,
     /// The time that the script sees.
     pub(super) began: SystemTime,
+    /// What its threads have used together.
+    pub(super) used: Arc<RunUse>,
     pub(super) progress: RunProgress,
 }
 
@@ -65,6 +68,11 @@ impl RunShared {
     /// Whether the script may do nothing any more.
     pub(super) fn is_over(&self) -> bool {
         self.progress.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody waits for the run any more.
+    fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// A place for one more thread, while there is one.
@@ -207,16 +215,17 @@ where
     F: Future<Output = Result<T, RunStop>>,
 {
     let shared = shared()?;
-    if shared.is_over() {
+    if shared.is_over() || shared.is_given_up() {
         return Err(stop_or_limit(&shared));
     }
     shared.count_call()?;
     let asked = what(shared.host.clone(), next_key());
     let abandoned = shared.abandoned.clone();
     let answer = running::block_on(&shared.runtime, async move {
-        match select(pin!(asked), abandoned).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right(_) => Err(RunStop),
+        // Where nobody waits any more, nothing begins.
+        match select(abandoned, pin!(asked)).await {
+            Either::Left(_) => Err(RunStop),
+            Either::Right((answer, _)) => answer,
         }
     });
     answer.map_err(|RunStop| stop(&shared))

@@ -139,17 +139,25 @@ impl ToolFunctions {
 
     /// The tool that a name means: its full name, or that of its function.
     pub(crate) fn tool_of(&self, name: &str) -> Option<&Arc<str>> {
+        self.function_of(name).map(|function| &function.tool)
+    }
+
+    /// The function of the tool that a name means.
+    pub(super) fn function_of(&self, name: &str) -> Option<&ToolFunction> {
         let by_function = || {
             let (plugin, function) = name.split_once('.')?;
             match &self.plugins.get(plugin)?.get(function)?[..] {
-                [only] => Some(&only.tool),
+                [only] => Some(only),
                 _ => None,
             }
         };
         let mut all = self.plugins.values().flat_map(|functions| functions.values().flatten());
-        all.find(|function| *function.tool == *name)
-            .map(|function| &function.tool)
-            .or_else(by_function)
+        all.find(|function| *function.tool == *name).or_else(by_function)
+    }
+
+    /// The names of all tools, as callers use them.
+    pub(super) fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.plugins.values().flat_map(BTreeMap::values).flatten().map(|of| &*of.tool)
     }
 
     /// Says of a variable that is not there which one may be meant.
@@ -209,12 +217,13 @@ fn variable_of(plugin: &str) -> String {
     variable
 }
 
-/// A name as one that a script can write: other characters are `_`.
+/// A name as one that a script can write: other characters are `_`. Where the first character besides `_` is no letter, it
+/// begins with `n`.
 fn identifier(name: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut text: String = name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
-    if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
-        text.insert(0, '_');
+    if !text.trim_start_matches('_').starts_with(|c: char| c.is_ascii_alphabetic()) {
+        text.insert(0, 'n');
     }
     if is_reserved(&text) {
         text.push('_');
@@ -392,15 +401,30 @@ fn tool_named(name: &str) -> Answer<Arc<str>> {
     let shared = context::shared()?;
     match shared.functions.tool_of(name) {
         Some(tool) => Ok(tool.clone()),
-        None => {
-            Err(mistake(format!("there is no tool \"{name}\"; `tools.search(\"…\")` finds tools")))
-        }
+        None => Err(mistake(unknown_tool(&shared, name))),
     }
 }
 
 fn looked_up(what: RunLookUp<'_>) -> Answer<Dynamic> {
-    let value = context::host()?.look_up(what).map_err(mistake)?;
-    to_dynamic(&value)
+    let shared = context::shared()?;
+    // Functions of the engine's own may have kept an error for themselves.
+    if shared.is_over() {
+        return Err(stop_or_limit(&shared));
+    }
+    let value = shared.host.look_up(next_key(), what).map_err(|_| stop(&shared))?;
+    match (what, &*value) {
+        (RunLookUp::Describe { tool }, Value::Null) => Err(mistake(unknown_tool(&shared, tool))),
+        (_, value) => to_dynamic(value),
+    }
+}
+
+/// What is wrong with the name of a tool that nobody has.
+fn unknown_tool(shared: &RunShared, tool: &str) -> String {
+    let names = shared.functions.tool_names();
+    match nearest(tool, names) {
+        Some(meant) => format!("there is no tool \"{tool}\"; did you mean \"{meant}\"?"),
+        None => format!("there is no tool \"{tool}\"; `tools.search(\"…\")` finds tools"),
+    }
 }
 
 /// Resources and prompts of plugins.
@@ -500,7 +524,7 @@ fn run_branch(
         return Err(stop_or_limit(shared));
     }
     let (limits, given_up) = (&shared.script_limits, shared.given_up.clone());
-    let (result, _) = running::within(limits, given_up, None, || {
+    running::within_run(limits, given_up, &shared.used, || {
         let result = context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))?;
         let own = weigh(&result, &mut HashSet::new(), MAX_VALUE_DEPTH) + size_of::<Dynamic>();
         let all = result_bytes.fetch_add(own, Ordering::Relaxed) + own;
@@ -509,8 +533,7 @@ fn run_branch(
             return Err(shared.reach(problem));
         }
         detach(&result, MAX_VALUE_DEPTH, &mut 0).map_err(mistake)
-    });
-    result
+    })
 }
 
 /// Says that a run goes no further, for whatever reason.
@@ -521,8 +544,14 @@ pub(super) fn stop_or_limit(shared: &RunShared) -> Box<EvalAltResult> {
     }
 }
 
+/// The longest name of a step, in bytes: it is kept in the journal.
+const MAX_STEP_NAME_BYTES: usize = 200;
+
 /// Runs a function once: a later attempt gets its value from the journal.
 fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> Answer<Dynamic> {
+    if name.len() > MAX_STEP_NAME_BYTES {
+        return Err(mistake(format!("the name of a step has at most {MAX_STEP_NAME_BYTES} bytes")));
+    }
     let shared = context::shared()?;
     let key = format!("{}:{name}", next_key());
     let host = context::host()?;

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use rhai::serde::to_dynamic;
-use rhai::{AST, Dynamic, EvalAltResult, Position, Scope};
+use rhai::{AST, Dynamic, EvalAltResult, FnPtr, Position, Scope};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -84,6 +84,9 @@ impl From<RunSettings> for RunLimits {
 /// The longest script of a run, in bytes.
 pub const MAX_RUN_SCRIPT_BYTES: usize = 256 << 10;
 
+/// The longest `data` of a run, in bytes of JSON: it is kept with the script as one item of the store.
+pub const MAX_RUN_DATA_BYTES: usize = 512 << 10;
+
 /// What a run asks for. Dropping a future of it gives the call up.
 #[async_trait]
 pub(crate) trait RunHost: Send + Sync + 'static {
@@ -96,8 +99,8 @@ pub(crate) trait RunHost: Send + Sync + 'static {
     /// Keeps the value of a step.
     fn keep_step(&self, key: String, value: Value);
 
-    /// Looks something up that is the same for each attempt.
-    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String>;
+    /// Looks something up; a later attempt gets the same. It is null where there is nothing.
+    fn look_up(&self, key: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop>;
 }
 
 /// A call that a script makes.
@@ -110,6 +113,7 @@ pub(crate) enum RunCall {
 }
 
 /// What a script looks up.
+#[derive(Clone, Copy)]
 pub(crate) enum RunLookUp<'a> {
     /// Tools, by words.
     Search { query: &'a str, limit: usize },
@@ -154,11 +158,21 @@ pub(crate) struct RunResult {
 }
 
 impl RunResult {
-    /// Of a script that cannot run.
-    fn invalid(message: String) -> Self {
-        let end = RunEnd::Failed { code: "invalid-script", message };
+    /// Of what cannot run.
+    fn invalid(code: &'static str, message: String) -> Self {
+        let end = RunEnd::Failed { code, message };
         Self { end, printed: String::new(), calls: 0, operations: 0 }
     }
+}
+
+/// What a run gets, as a script has it.
+fn to_data(data: &Value) -> Result<Dynamic, String> {
+    if matches!(data, Value::String(_) | Value::Array(_) | Value::Object(_))
+        && data.to_string().len() > MAX_RUN_DATA_BYTES
+    {
+        return Err(format!("`data` is longer than {MAX_RUN_DATA_BYTES} bytes"));
+    }
+    to_dynamic(data).map_err(|error| format!("`data` is nothing that a script can have: {error}"))
 }
 
 /// A script that can run.
@@ -221,9 +235,12 @@ impl RunScript {
         let work = move || {
             let script = match Self::compile(script, &functions, &limits) {
                 Ok(script) => script,
-                Err(message) => return RunResult::invalid(message),
+                Err(message) => return RunResult::invalid("invalid-script", message),
             };
-            let data = to_dynamic(&data).unwrap_or_default();
+            let data = match to_data(&data) {
+                Ok(data) => data,
+                Err(message) => return RunResult::invalid("invalid-input", message),
+            };
             let shared = Arc::new(RunShared {
                 host,
                 runtime,
@@ -235,6 +252,7 @@ impl RunScript {
                 ast: script.ast.clone(),
                 data,
                 began,
+                used: Arc::default(),
                 progress: RunProgress::default(),
             });
             script.run_here(&shared)
@@ -245,7 +263,7 @@ impl RunScript {
     fn run_here(&self, shared: &Arc<RunShared>) -> RunResult {
         let thread = RunThread::new(shared.clone(), String::new(), 0);
         let (given_up, engine) = (shared.given_up.clone(), shared.functions.engine());
-        let (result, _) = running::within(&self.script_limits, given_up, None, || {
+        let result = running::within_run(&self.script_limits, given_up, &shared.used, || {
             context::within(thread, || {
                 let value = engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast);
                 value.map(|value| self.value(&value, shared))
@@ -345,8 +363,22 @@ fn engine_with(functions: &ToolFunctions) -> rhai::Engine {
     comparison::add(&mut engine);
     content::add(&mut engine);
     time::add(&mut engine, Arc::new(RunClock));
+    hide_names(&mut engine);
     functions.add_to(&mut engine);
     engine
+}
+
+/// Hides the names of functions that the script has not named: the engine makes other ones in each process, and a run that is
+/// resumed elsewhere is to compute the same.
+fn hide_names(engine: &mut rhai::Engine) {
+    let name = |function: &mut FnPtr| match function.is_anonymous() {
+        true => String::new(),
+        false => function.fn_name().to_string(),
+    };
+    engine.register_get("name", name).register_fn("name", name);
+    for shown in ["to_string", "to_debug", "print", "debug"] {
+        engine.register_fn(shown, move |function: &mut FnPtr| format!("Fn({})", name(function)));
+    }
 }
 
 /// Says that a run goes no further.

@@ -38,9 +38,23 @@ const MEANT_OTHERWISE: [&str; 10] = [
 
 /// What stands for `parallel`, where it is used.
 const PARALLEL: &str = "
-// In a plugin, these run one after another.
+// In a plugin, these run one after another. What they change of variables around them stays changed.
 fn parallel(functions) {
-    functions.map(|function| function.call())
+    let results = functions;
+    for (function, index) in functions {
+        try {
+            results[index] = function.call();
+        } catch {
+            // All of them run; the first error is that of all.
+            for (later, number) in functions {
+                if number > index {
+                    try { later.call(); } catch {}
+                }
+            }
+            throw;
+        }
+    }
+    results
 }
 ";
 
@@ -364,8 +378,8 @@ fn nothing_else(plugin: &str) -> String {
 fn written_tool(description: &str, data: &Value, body: &str) -> String {
     let (schema, parameter, before) = match data {
         Value::Object(_) => (schema_of(data), "data", ""),
-        // Nothing was given, so nothing is.
-        Value::Null => (schema_of(&json!({})), "data", ""),
+        // The run was given nothing. The arguments of a tool are a map even where there are none.
+        Value::Null => (schema_of(&json!({})), "arguments", "let data = ();\n"),
         other => {
             (schema_of(&json!({ "data": other })), "arguments", "let data = arguments.data;\n")
         }
@@ -456,6 +470,7 @@ fn text_literal(text: &str) -> String {
 mod tests {
     use super::super::tests::functions;
     use super::*;
+    use crate::runtime::rhai::comparison;
 
     fn promoted(script: &str, data: Value) -> Result<PromotedScript, ScriptLoadError> {
         promote(script, &data, "Does \"it\"\nwell", &functions())
@@ -500,7 +515,8 @@ mod tests {
     #[test]
     fn functions_stay_functions() {
         let script = "/// All.\nfn all() { files.list() }\nlet found = all(); private fn x(a) { if a { #{} } else { a } }\nx(found)";
-        let statements = "|data| {\n/// All.\n\nlet found = all(); \nx(found)\n});";
+        let statements =
+            "|arguments| {\nlet data = ();\n/// All.\n\nlet found = all(); \nx(found)\n});";
         let parts = [
             statements,
             "\nfn all() { call_tool(\"files__list\") }\n",
@@ -543,6 +559,37 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(r#"description: "Does \"it\"\nwell","#), "{text}");
+        // What was not there is not there either.
+        let text = promoted("data == ()", Value::Null).unwrap().text;
+        assert!(text.contains("|arguments| {\nlet data = ();\ndata == ()\n}"), "{text}");
+        let text = promoted("data == ()", json!({})).unwrap().text;
+        assert!(text.contains("|data| {\ndata == ()\n}"), "{text}");
+    }
+
+    #[test]
+    fn parallel_runs_all_functions_and_throws_the_first_error() {
+        let mut engine = engine::parser(&Limits::default());
+        comparison::add(&mut engine);
+        let check = |script: &str, expected: &str| {
+            let found = engine.eval::<String>(&format!("{PARALLEL}{script}")).expect(script);
+            assert_eq!(found, expected, "{script}");
+        };
+        check("`${parallel([|| 1, || 2])}`", "[1, 2]");
+        check("`${parallel([])}`", "[]");
+        let script = "
+            let ran = 0;
+            let error = ();
+            let a = || { ran += 1; };
+            let b = || { throw \"b\"; };
+            let c = || { ran += 1; throw \"c\"; };
+            try { parallel([a, b, c, a]); } catch (thrown) { error = thrown; }
+            `${error} ${ran}`
+        ";
+        check(script, "b 3");
+        // It is the error itself.
+        let error = engine.eval::<String>(&format!("{PARALLEL}parallel([|| [][1], || 2])"));
+        let error = error.expect_err("the array is empty").to_string();
+        assert!(error.contains("Array index 1 out of bounds"), "{error}");
     }
 
     #[test]

@@ -47,11 +47,12 @@ impl RunHost for Host {
         self.steps.lock().unwrap().insert(key, value.into());
     }
 
-    fn look_up(&self, what: RunLookUp<'_>) -> Result<Value, String> {
-        Ok(match what {
+    fn look_up(&self, _: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop> {
+        let value = match what {
             RunLookUp::Search { query, limit } => json!([query, limit]),
             RunLookUp::Describe { tool } => json!(tool),
-        })
+        };
+        Ok(value.into())
     }
 }
 
@@ -71,6 +72,9 @@ pub(super) fn functions() -> Arc<ToolFunctions> {
         ("odd", "odd__a.b", tenon_types::ToolDefinition::new("a.b", "d", &open)),
         ("tools", "tools__mine", tenon_types::ToolDefinition::new("mine", "d", &open)),
         ("data", "data__search", tenon_types::ToolDefinition::new("search", "d", &open)),
+        ("9lives", "9lives__9foo", tenon_types::ToolDefinition::new("9foo", "d", &open)),
+        ("9lives", "9lives__8", tenon_types::ToolDefinition::new("8", "d", &open)),
+        ("9lives", "9lives__n8", tenon_types::ToolDefinition::new("n8", "d", &open)),
     ];
     let tools = tools.iter().map(|(plugin, tool, of)| (*plugin, *tool, of));
     Arc::new(ToolFunctions::new(tools))
@@ -142,6 +146,16 @@ async fn tools_are_functions_of_their_plugins() {
         ("call_tool(\"tools_.mine\")", json!(["tools__mine", {}])),
         ("call_tool(\"tools__mine\")", json!(["tools__mine", {}])),
         ("data_.search(#{ n: data.n[0] })", json!(["data__search", { "n": 1 }])),
+        // Names that begin with a digit.
+        ("n9lives.n9foo(#{ x: 1 })", json!(["9lives__9foo", { "x": 1 }])),
+        ("call_tool(\"n9lives.n9foo\")", json!(["9lives__9foo", {}])),
+        ("call_tool(\"9lives__8\")", json!(["9lives__8", {}])),
+        // Arguments that are known when the script runs.
+        ("let m = (); files.read(m ?? #{ path: \"/x\" })", json!("content of \"/x\"")),
+        (
+            "let m = (); call_tool(\"files__read\", m ?? #{ path: \"/x\" })",
+            json!("content of \"/x\""),
+        ),
         ("tools.search(\"mail\", 3)", json!(["mail", 3])),
         ("tools.describe(\"my_mail.send\")", json!("my-mail__send")),
         ("resources.read(\"notes\", \"n:1\")", json!(["resources/read notes", "n:1"])),
@@ -189,6 +203,35 @@ async fn what_is_wrong_is_told_before_anything_is_called() {
             "odd.a_b(#{})",
             "`odd.a_b` may be \"odd__a-b\" or \"odd__a.b\": call one with `call_tool(NAME, #{ … })`",
         ),
+        (
+            "n9lives.n8()",
+            "`n9lives.n8` may be \"9lives__8\" or \"9lives__n8\": call one with `call_tool(NAME, #{ … })`",
+        ),
+        // Tools that are called by their names.
+        (
+            "call_tool(\"files__raed\", #{ path: \"x\" })",
+            "script:1:11: there is no tool \"files__raed\"; did you mean \"files__read\"?",
+        ),
+        (
+            "let r = [1].map(|n| call_tool(\"fils.read\"));",
+            "there is no tool \"fils.read\"; did you mean \"files__read\"?",
+        ),
+        ("call_tool(\"files.raed\")", "`files` has no tool `raed`; did you mean `read`?"),
+        ("call_tool(\"odd.a_b\")", "`odd.a_b` may be \"odd__a-b\" or \"odd__a.b\""),
+        (
+            "if false { call_tool(\"secret__tool\") }",
+            "there is no tool \"secret__tool\"; `tools.search(\"…\")` finds tools",
+        ),
+        (
+            "call_tool(\"files__read\", #{ pth: \"x\", path: \"y\" })",
+            "script:1:29: `files__read` has no argument `pth`; did you mean `path`?",
+        ),
+        ("call_tool(\"files__read\", #{ limit: 1 })", "script:1:11: `files__read` needs `path`"),
+        ("call_tool(\"files.read\")", "script:1:11: `files.read` needs `path`"),
+        (
+            "call_tool(\"files__read\", \"/x\").len()",
+            "`files__read` takes its arguments as one map: `call_tool(\"files__read\", #{ … })`",
+        ),
         ("let files = 1;", "script:1:5: `files` is the host's; take another name"),
         ("for tools in [1] {}", "`tools` is the host's; take another name"),
         ("for (x, data) in [1] {}", "`data` is the host's; take another name"),
@@ -208,11 +251,34 @@ async fn what_is_wrong_is_told_before_anything_is_called() {
     // What nobody can tell before is no problem.
     for script in [
         "let m = #{}; files.read(m)",
+        "let m = #{}; call_tool(\"files__read\", m)",
+        "let name = \"files__raed\"; call_tool(name, #{})",
+        "call_tool(\"files__\" + \"raed\")",
+        "call_tool(`files__${1}`)",
         "let f = Fn(\"f\");",
         "let readable = files;",
         "files.list(#{ any: 1 })",
     ] {
         assert!(compiled(script).is_ok(), "{script}");
+    }
+}
+
+#[test]
+fn each_tool_has_a_function_that_a_script_can_call() {
+    for (plugin, tool, expected) in [
+        ("my-mail", "send", "my_mail.send"),
+        ("9lives", "9foo", "n9lives.n9foo"),
+        ("_9", "__", "n_9.n__"),
+        ("_a", "_a9", "_a._a9"),
+        ("日本", "é1", "n__.n_1"),
+        ("data", "let", "data_.let_"),
+        ("a", "", "a.n"),
+    ] {
+        let definition = tenon_types::ToolDefinition::new(tool, "d", &json!({ "type": "object" }));
+        let functions = ToolFunctions::new([(plugin, "tool", &definition)]);
+        assert_eq!(functions.names()["tool"], expected, "{plugin} {tool}");
+        let script = RunScript::compile(format!("{expected}()"), &functions, &limits());
+        assert!(script.is_ok(), "{expected}: {:?}", script.err());
     }
 }
 
@@ -277,11 +343,36 @@ async fn no_script_goes_beyond_its_bounds() {
             "limit",
             "it made 20 calls",
         ),
+        // What is put into a part of a variable as well, in functions that call each other, and by several threads.
+        (
+            "let a = []; a.pad(90000, 7); let m = #{}; for i in 0..20000 { m[`k${i}`] = a; } m.len()",
+            "limit",
+            "it reached its",
+        ),
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let a = []; a.pad(20000, 0); for i in 0..20000 { a[i] = s + i; } 1",
+            "limit",
+            "it reached its",
+        ),
+        (
+            "fn f(n) { let a = []; a.pad(90000, 7); let m = #{}; for i in 0..60 { m[`${i}`] = a; } if n < 50 { f(n + 1) } m.len() } f(0)",
+            "limit",
+            "it reached its",
+        ),
+        (
+            "fn f() { let a = []; a.pad(90000, 7); let m = #{}; for i in 0..100 { m[`${i}`] = a; } let n = 0; for i in 0..4000 { n += m.len(); } n } parallel([|| f(), || f(), || f()])",
+            "limit",
+            "it reached its",
+        ),
         ("sleep(1)", "trapped", "cannot sleep"),
         ("import \"x\" as y; 1", "trapped", "modules"),
         ("throw \"why\"", "failed", "script:1:1: why"),
         ("my_mail.send()", "failed", "script:1:9: the mailbox is full"),
-        ("call_tool(\"secret__tool\", #{})", "trapped", "there is no tool \"secret__tool\""),
+        (
+            "let name = \"secret__tool\"; call_tool(name, #{})",
+            "trapped",
+            "there is no tool \"secret__tool\"",
+        ),
         ("tools.describe(\"secret__tool\")", "trapped", "there is no tool \"secret__tool\""),
         ("|x| x", "invalid-result", ""),
     ] {
@@ -300,12 +391,41 @@ async fn no_script_goes_beyond_its_bounds() {
 #[tokio::test]
 async fn a_run_has_its_own_bound_of_time() {
     let limits = RunLimits { operations: u64::MAX, cpu: Duration::from_millis(50), ..limits() };
-    for script in ["loop {}", "try { loop {} } catch { 1 }", "parallel([|| { loop {} }])"] {
+    for script in [
+        "loop {}",
+        "try { loop {} } catch { 1 }",
+        "parallel([|| { loop {} }])",
+        // All threads have it together, and all functions.
+        "let f = []; for i in 0..1000 { f.push(|| { for i in 0..1000 { } }); } loop { parallel(f); }",
+    ] {
         let end = run_within(script, &limits, &Arc::default()).await.end;
         let RunEnd::Failed { code, message } = &end else { panic!("{script}: {end:?}") };
         assert_eq!(*code, "limit", "{script}: {message}");
         assert!(message.contains("it reached its CPU limit of 50ms (`runs.cpu`)"), "{message}");
     }
+}
+
+#[tokio::test]
+async fn the_time_of_a_run_counts_once_however_many_functions_it_takes() {
+    let cpu = Duration::from_secs(1);
+    let limits = RunLimits { operations: u64::MAX, cpu, parallel: 3, ..limits() };
+    let spin = "|| { let n = 0; loop { n += 1; if n > 3_000 { break; } } n }";
+    let script =
+        format!("let f = []; for i in 0..500 {{ f.push({spin}); }} loop {{ parallel(f); }}");
+    let end = run_within(&script, &limits, &Arc::default()).await.end;
+    let RunEnd::Failed { code: "limit", message } = &end else { panic!("{end:?}") };
+    assert!(message.contains("CPU limit of 1s"), "{message}");
+}
+
+#[tokio::test]
+async fn functions_without_a_name_are_shown_without_one() {
+    let host = Arc::default();
+    let script = "let f = |x| x + 1; print(f); debug(f); print([f]); print(#{ f: f });
+        [f.name, name(f), f.to_string(), `${f}`, \"\" + f, [f].to_string(), Fn(\"named\").name]";
+    let result = run_with(script, &host).await;
+    let shown = json!(["", "", "Fn()", "Fn()", "Fn()", "[Fn()]", "named"]);
+    assert_eq!(result.end, RunEnd::Value(shown));
+    assert_eq!(result.printed, "Fn()\nFn()\n[Fn()]\n#{\"f\": Fn()}\n");
 }
 
 #[tokio::test]

@@ -1,0 +1,133 @@
+//! What was decided of calls, by the log alone: items that somebody has edited differ from it.
+//!
+//! It leaves to others whether the log itself is as it was written.
+
+use std::collections::HashMap;
+use tenon_store::{Item, LogEntry, LogSummary, MAX_BATCH_ENTRIES, Store};
+
+use crate::Result;
+use crate::action::ActionDigest;
+use crate::approval::{Approval, ApprovalState, id_of};
+use crate::event::{ApprovalEvent, ApprovalStep, LOG};
+use crate::standing::{StandingApproval, content_digest};
+
+/// How far the clocks of hosts differ that share a store, in milliseconds: entries need not be in the order of their times.
+const MAX_CLOCK_DIFFERENCE: u64 = 60_000;
+
+/// The decisions that a log has.
+#[derive(Default)]
+pub(crate) struct LoggedDecisions {
+    /// What is decided of an action. One is pending that was asked about again, or whose approval was used up.
+    calls: HashMap<ActionDigest, ApprovalState>,
+    /// How a standing approval was given, by its id; nothing once it was taken back.
+    standing: HashMap<String, Option<ApprovalEvent>>,
+    /// Something that was decided before may have gone from the log, as it was full. In milliseconds since 1970.
+    forgotten_before: u64,
+}
+
+impl LoggedDecisions {
+    /// Reads the log of a store.
+    pub(crate) fn read(store: &dyn Store) -> Result<Self> {
+        let LogSummary { first, next, .. } = store.log(LOG)?.unwrap_or(LogSummary::EMPTY);
+        let mut logged = Self::default();
+        let (mut number, mut before) = (first, None);
+        while number < next {
+            let entries = store.entries_from(LOG, number, MAX_BATCH_ENTRIES)?;
+            let Some(last) = entries.last() else { break };
+            if number == first && first > 1 {
+                logged.forgotten_before = entries[0].at.saturating_add(MAX_CLOCK_DIFFERENCE);
+            }
+            number = last.number + 1;
+            for entry in entries {
+                // One that was edited so that it cannot be read is found by its hash.
+                let event = serde_json::from_slice(&entry.value).ok();
+                if let Some(event) = &event {
+                    logged.note(&entry, event, before.as_ref());
+                }
+                before = event;
+            }
+        }
+        Ok(logged)
+    }
+
+    /// Takes a step into account, which follows another.
+    fn note(&mut self, entry: &LogEntry, event: &ApprovalEvent, before: Option<&ApprovalEvent>) {
+        let ApprovalEvent { id, digest, step, .. } = event;
+        if let ApprovalStep::Kept { standing, .. } = step {
+            self.standing.insert(standing.clone(), Some(event.clone()));
+        }
+        let Some(digest) = *digest else {
+            if *step == ApprovalStep::TakenBack {
+                self.standing.insert(id.clone(), None);
+            }
+            return;
+        };
+        let at = entry.at;
+        // What is approved or denied at once has an id of its own, and leaves what else is decided of the same action.
+        let is_item = *id == id_of(digest);
+        let state = match step {
+            ApprovalStep::Approved if is_item => ApprovalState::Approved { at },
+            ApprovalStep::Denied { reason } if is_item => {
+                ApprovalState::Denied { at, reason: reason.clone(), unknown_since: None }
+            }
+            ApprovalStep::Asked
+            | ApprovalStep::Kept { .. }
+            | ApprovalStep::TakenBack
+            | ApprovalStep::Begun
+                if is_item =>
+            {
+                ApprovalState::Pending
+            }
+            // A call that a standing approval covers uses nothing up.
+            ApprovalStep::Begun
+                if before.is_some_and(|before| {
+                    before.step == ApprovalStep::Covered && before.id == *id
+                }) =>
+            {
+                return;
+            }
+            // Whatever it was approved by, an approval of the same action is used up. A denial goes on to hold.
+            ApprovalStep::Begun | ApprovalStep::Unknown
+                if matches!(self.calls.get(&digest), Some(ApprovalState::Approved { .. })) =>
+            {
+                ApprovalState::Pending
+            }
+            _ => return,
+        };
+        self.calls.insert(digest, state);
+    }
+
+    /// Whether what an approval says that has this id was decided so. One that decides nothing says nothing.
+    pub(crate) fn bear_out(&self, id: &str, approval: &Approval) -> bool {
+        let (at, decided) = match approval.state.clone() {
+            ApprovalState::Approved { at } => (at, ApprovalState::Approved { at }),
+            ApprovalState::Denied { at, reason, .. } => {
+                (at, ApprovalState::Denied { at, reason, unknown_since: None })
+            }
+            _ => return true,
+        };
+        id == id_of(approval.digest)
+            && match self.calls.get(&approval.digest) {
+                Some(logged) => *logged == decided,
+                None => at < self.forgotten_before,
+            }
+    }
+
+    /// Whether a standing approval was given as it is, and not taken back.
+    pub(crate) fn bear_out_standing(&self, item: &Item, standing: &StandingApproval) -> bool {
+        let is_as_given = |event: &ApprovalEvent| match &event.step {
+            ApprovalStep::Kept { content: Some(content), .. } => {
+                *content == content_digest(&item.value, item.expires)
+            }
+            _ => {
+                let ApprovalEvent { tool, plugin, principal, .. } = event;
+                (tool, plugin, principal) == (&standing.tool, &standing.plugin, &standing.principal)
+            }
+        };
+        item.id == standing.key()
+            && match self.standing.get(&standing.id) {
+                Some(given) => given.as_ref().is_some_and(is_as_given),
+                None => standing.given < self.forgotten_before,
+            }
+    }
+}
