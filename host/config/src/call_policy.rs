@@ -228,6 +228,24 @@ struct ToolRuleOfFile {
     hints: Fit,
     /// The numbers of its arguments among [`PolicyLayer::pointers`].
     pointers: Vec<usize>,
+    /// How an argument begins, by its number, that has to equal a text.
+    needs: Option<(usize, TextStart)>,
+}
+
+/// The length and the beginning of a text. Most rules that need another text are told apart by it, without a look at them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TextStart {
+    length: usize,
+    bytes: [u8; 8],
+}
+
+impl TextStart {
+    fn of(text: &str) -> Self {
+        let mut bytes = [0; 8];
+        let known = text.len().min(bytes.len());
+        bytes[..known].copy_from_slice(&text.as_bytes()[..known]);
+        Self { length: text.len(), bytes }
+    }
 }
 
 impl ToolRuleOfFile {
@@ -251,11 +269,17 @@ impl PolicyLayer {
                     let next = numbers.len();
                     *numbers.entry(pointer.clone()).or_insert(next)
                 };
+                let pointers: Vec<usize> = rule.arguments.iter().map(number).collect();
+                let mut tests = pointers.iter().zip(&rule.arguments);
+                let needs = tests.find_map(|(number, (_, test))| {
+                    test.equal_text().map(|text| (*number, TextStart::of(text)))
+                });
                 rules.push(ToolRuleOfFile {
                     rule: rule.clone(),
                     file: file.file.clone(),
                     hints: rule.hints_fit(|hint| known.hint(hint)),
-                    pointers: rule.arguments.iter().map(number).collect(),
+                    pointers,
+                    needs,
                 });
             }
         }
@@ -284,8 +308,12 @@ impl PolicyLayer {
     }
 
     fn decide(&self, facts: &CallFacts<'_>) -> Option<CallVerdict> {
-        let found: Vec<Option<&Value>> =
-            self.pointers.iter().map(|pointer| pointer.find(facts.arguments)).collect();
+        let find = |pointer: &ArgumentPointer| {
+            let value = pointer.find(facts.arguments);
+            (value, value.and_then(Value::as_str).map(TextStart::of))
+        };
+        let found: Vec<(Option<&Value>, Option<TextStart>)> =
+            self.pointers.iter().map(find).collect();
         let mut decided: Option<&ToolRuleOfFile> = None;
         for asked in &self.rules {
             let decision = asked.rule.decision;
@@ -293,7 +321,10 @@ impl PolicyLayer {
             if decided.is_some() && decision != CallDecision::Deny {
                 continue;
             }
-            let find = |number: usize| found[asked.pointers[number]];
+            if asked.needs.is_some_and(|(number, start)| found[number].1 != Some(start)) {
+                continue;
+            }
+            let find = |number: usize| found[asked.pointers[number]].0;
             if asked.rule.fit(asked.hints, facts, find).lets_speak(decision) {
                 decided = Some(asked);
                 if decision == CallDecision::Deny {

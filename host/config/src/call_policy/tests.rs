@@ -90,6 +90,17 @@ fn arguments_are_tested() {
     check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"] }), Fit::Yes);
     check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"], "b": 1 }), Fit::No);
     check("equals = true", json!(true), Fit::Yes);
+    // Texts that begin alike, are as long as each other, or are neither.
+    for text in ["", "a", "12345678", "12345678a", "ééééé", "12345678\0"] {
+        for other in
+            ["", "\0", "a", "12345678", "12345678a", "12345678b", "123456789", "ééééé", "éééééx"]
+        {
+            let equals = format!("equals = {}", json!(text));
+            check(&equals, json!(other), if text == other { Fit::Yes } else { Fit::No });
+        }
+        check(&format!("equals = {}", json!(text)), json!([text]), Fit::No);
+    }
+    check("equals = \"abc\", glob = \"a*\"", json!("abc"), Fit::Yes);
     check("glob = \"/work/**\"", json!("/work/a/b"), Fit::Yes);
     check("glob = \"/work/*\"", json!("/work/a/b"), Fit::No);
     check("glob = \"/work/*\"", json!("/work/.a"), Fit::Yes);

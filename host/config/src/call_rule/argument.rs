@@ -95,6 +95,11 @@ impl TryFrom<ArgumentTable> for ArgumentTest {
 }
 
 impl ArgumentTest {
+    /// The text that the argument has to equal, where it has to equal one. Nothing else fits then.
+    pub(crate) fn equal_text(&self) -> Option<&str> {
+        self.0.equals.as_ref().and_then(Value::as_str)
+    }
+
     /// Whether a value is as demanded. One that is of another type than the test is about may mean anything to the tool.
     pub(super) fn fit(&self, value: &Value) -> Fit {
         let ArgumentTable { equals, glob, regex, min, max } = &self.0;
