@@ -274,6 +274,7 @@ pub(crate) fn random_token() -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenon_runs::{NewRun, RunState};
     use tenon_store::SqliteStore;
 
     fn token(name: &str, text: &str, expires: Option<&str>) -> NamedToken {
@@ -321,5 +322,32 @@ mod tests {
         assert!(tokens.list().unwrap().is_empty());
         assert!(tokens.add(&second, now).unwrap());
         assert_eq!(tokens.list().unwrap(), [second]);
+    }
+
+    #[test]
+    fn what_ends_a_token_is_done_again_where_it_was_broken_off() {
+        let (tokens, now) = (tokens(), SystemTime::now());
+        let [first, second] = ["a", "b"].map(|text| token("laptop", text, None));
+        assert!(tokens.add(&first, now).unwrap());
+        let runs = Arc::new(Runs::new(tokens.0.clone()));
+        let pause = || {
+            let mut new = NewRun::new("1", serde_json::Value::Null);
+            new.principal = Some(principal_of("laptop"));
+            let hold = runs.begin(Runs::new_id().unwrap(), new, store::now()).unwrap();
+            let (approval, tool, key) = ("A-1".into(), "t".into(), "1".into());
+            let paused = RunState::Paused { approval, tool, key, call: None, arguments: None };
+            hold.end(paused, &[], store::now()).unwrap().id
+        };
+        let is_paused = |id: &str| runs.get(id, store::now()).unwrap().unwrap().is_paused();
+        // As where the process has died after its first step.
+        let id = pause();
+        tokens.remove(&first.sha256).unwrap();
+        assert!(is_paused(&id));
+        assert!(tokens.add(&second, now).unwrap());
+        assert!(!is_paused(&id));
+        let id = pause();
+        tokens.remove(&second.sha256).unwrap();
+        assert!(!tokens.revoke("laptop").unwrap());
+        assert!(!is_paused(&id));
     }
 }
