@@ -9,9 +9,7 @@ use tenon_config::admit::{Contents, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
 use tenon_host::runs::RunState;
-use tenon_host::services::{
-    Approval, ApprovalRequest, ApprovalScope, ApprovalState, CallApproval, PendingCall,
-};
+use tenon_host::services::{Approval, ApprovalRequest, ApprovalScope, CallApproval, PendingCall};
 use tenon_host::types::name::nearest;
 use tenon_runs::Runs;
 
@@ -338,10 +336,7 @@ fn note_waiting_calls(common: &Common) -> Result<(), Error> {
         return Ok(());
     }
     let waiting = call_approval::approvals(common)?.list(store::now())?;
-    let is_waiting = |call: &&PendingCall| {
-        matches!(call.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
-    };
-    match waiting.iter().filter(is_waiting).count() {
+    match waiting.iter().filter(|call| call.is_undecided()).count() {
         0 => {}
         1 => output::note("one call waits, which is approved by its id: `tenon pending` shows it"),
         calls => output::note(&format!(

@@ -1,7 +1,7 @@
 //! `tenon pending`
 
 use std::process::ExitCode;
-use tenon_host::services::ApprovalState;
+use tenon_host::services::PendingCall;
 
 use crate::call_approval::{self, json_of, json_of_standing, of_pending, of_standing};
 use crate::error::Error;
@@ -26,9 +26,7 @@ pub(crate) fn run(common: &Common, Args { all }: Args) -> Result<ExitCode, Error
     let (approvals, now) = (call_approval::approvals(common)?, store::now());
     let mut calls = approvals.list(now)?;
     if !all {
-        calls.retain(|call| {
-            matches!(call.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
-        });
+        calls.retain(PendingCall::is_undecided);
     }
     let standing = if all { approvals.standing(now)? } else { Vec::new() };
     if common.json {

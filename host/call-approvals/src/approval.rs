@@ -189,6 +189,11 @@ impl Approval {
         }
     }
 
+    /// Whether somebody has to decide: nothing is decided of it, or nobody knows how it ended.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
+    }
+
     /// Whether its arguments can be shown. They are too long else.
     pub fn is_shown_whole(&self) -> bool {
         !self.call.arguments.is_null()

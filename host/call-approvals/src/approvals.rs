@@ -209,9 +209,7 @@ impl CallApprovals {
             // What is damaged is nobody's.
             let known = Approval::read(&item.id, &item.value, item.expires, now).ok();
             let is_theirs = |known: &Approval| {
-                let waits =
-                    matches!(known.state, ApprovalState::Pending | ApprovalState::Unknown { .. });
-                waits && known.principal == asked.principal && known.id != asked.id
+                known.is_undecided() && known.principal == asked.principal && known.id != asked.id
             };
             if !item.is_expired(now) && known.as_ref().is_some_and(is_theirs) {
                 items += 1;

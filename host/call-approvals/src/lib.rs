@@ -6,15 +6,15 @@
 //!
 //! ```text
 //! pending ──approve──▶ approved ──the call begins──▶ running ──it ends──▶ (gone)
-//!    │                                                  │
-//!   deny  ┌── approve, deny ── unknown ◀──the process died──┘
-//!    ▼  ◀─┘
-//! denied
+//!    │                    ▲                             │
+//!   deny               approve                          │
+//!    ▼                    │                             │
+//! denied ◀──deny────── unknown ◀────the process died────┘
 //! ```
 //!
 //! It is used once. A *standing* approval is used as often as it covers a call, until it ends: for a session, or for a
-//! tool with some of its arguments. What was decided of exactly one call goes before it. Each call that begins is an item of its own, however it was approved, so that it is
-//! known when its process has died. Each step is an entry of a log in which each entry is bound to the one before.
+//! tool with some of its arguments. What was decided of exactly one call goes before it. Each call that begins is an item
+//! of its own, however it was approved, so that it is known when its process has died. Each step is an entry of a log in which each entry is bound to the one before.
 //!
 //! Which calls have to be approved, who is asked and how that is shown is left to others. Every call blocks until the
 //! disk has answered.

@@ -223,7 +223,7 @@ impl Runs {
             }
             _ => return Err(not_paused("it has ended")),
         }
-        let cancelled = cancelled(run, "cancelled", "an operator cancelled it");
+        let cancelled = ended(run, "cancelled", "an operator cancelled it");
         let put = self.put(&cancelled, Some(version), now)?;
         put.map(drop).ok_or_else(|| not_paused("somebody else has resumed it"))
     }
@@ -236,9 +236,9 @@ impl Runs {
     pub fn end_principal(&self, principal: &str, now: u64) -> Result<()> {
         for (run, version) in self.list_with_versions(now)? {
             if run.is_paused() && run.of.principal.as_deref() == Some(principal) {
-                let ended = cancelled(run, "revoked", "whoever began it has lost access");
+                let revoked = ended(run, "revoked", "whoever began it has lost access");
                 // One that was resumed meanwhile goes on.
-                self.put(&ended, Some(version), now)?;
+                self.put(&revoked, Some(version), now)?;
             }
         }
         Ok(())
@@ -453,8 +453,8 @@ impl Runs {
     }
 }
 
-/// A paused run that goes on no more.
-fn cancelled(run: Run, code: &str, message: &str) -> Run {
+/// A run that goes on no more, for this reason.
+fn ended(run: Run, code: &str, message: &str) -> Run {
     let (code, message) = (code.to_string(), message.to_string());
     Run { state: RunState::Failed { code, message, printed: String::new() }, ..run }
 }
@@ -507,24 +507,19 @@ impl RunHold {
     ///
     /// Where the store fails, somebody took this process for dead, or it would pause and too many of its principal do.
     pub fn end(mut self, state: RunState, entries: &[JournalEntry], now: u64) -> Result<Run> {
-        let paused = Run { state, ..self.run.clone() };
-        let (state, refused) = match paused.is_paused() {
-            true => match self.runs.check_room_of_one(&paused, now) {
-                Err(refused @ RunError::TooManyPaused(_)) => {
-                    let (code, message) = ("limit".to_string(), refused.to_string());
-                    (RunState::Failed { code, message, printed: String::new() }, Some(refused))
-                }
-                checked => {
-                    checked?;
-                    (paused.state, None)
-                }
-            },
-            false => (paused.state, None),
-        };
+        let mut run = Run { state, ..self.run.clone() };
+        let mut refused = None;
+        if run.is_paused()
+            && let Err(error) = self.runs.check_room_of_one(&run, now)
+        {
+            let RunError::TooManyPaused(_) = error else { return Err(error) };
+            run = ended(run, "limit", &error.to_string());
+            refused = Some(error);
+        }
         self.runs.write(&self.run.id, entries, Durability::Disk, now)?;
         let summary = self.runs.store.log(&log_of(&self.run.id))?;
         let journal = Some(summary.unwrap_or(LogSummary::EMPTY).last.to_string());
-        let run = Run { state, journal, ..self.run.clone() };
+        let run = Run { journal, ..run };
         let put = match self.runs.put(&run, Some(self.version), now) {
             Err(error) if error.is_of_size() => {
                 self.runs.put(&run.shortened(), Some(self.version), now)?
