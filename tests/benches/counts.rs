@@ -108,7 +108,7 @@ const PATHS: [(&str, Prepare); 12] = [
         let script = format!("plugins.scripts = [{:?}]", folder.join("h.rhai"));
         call(runtime, &format!("{script}\n{}", component("shared")), "p__slug")
     }),
-    (WAITING_PATH, |runtime, _| {
+    ("call, MCP server behind the bridge", |runtime, _| {
         let server = env!("CARGO_BIN_EXE_demo-server");
         let servers = format!("plugins.mcp = [{{ name = \"p\", command = {server:?} }}]");
         let platform = runtime.block_on(built(builder(&servers)));
@@ -341,12 +341,6 @@ fn total(dump: &Path) -> Option<u64> {
 /// By what part a count may differ from the one that is written down.
 const TOLERANCE: f64 = 0.03;
 
-/// The path that waits for another process. On a machine that is busy its task is polled more often.
-const WAITING_PATH: &str = "call, MCP server behind the bridge";
-
-/// By what part the instructions of that may differ.
-const WAITING_TOLERANCE: f64 = 0.1;
-
 /// What is counted for each path.
 type Counts = BTreeMap<String, Count>;
 
@@ -377,9 +371,7 @@ fn differences(now: &Counts, before: &Counts) -> Vec<String> {
             // Where there is nothing that counts instructions, they are not compared.
             let Some((now, before)) = now.zip(before) else { continue };
             let change = (now as f64 - before as f64) / before.max(1) as f64;
-            let waits = name == WAITING_PATH && what == "instructions";
-            let tolerance = if waits { WAITING_TOLERANCE } else { TOLERANCE };
-            if change.abs() > tolerance {
+            if change.abs() > TOLERANCE {
                 let percent = change * 100.0;
                 lines.push(format!("{name}: {now} {what} instead of {before}, {percent:+.1} %"));
             }
