@@ -5,7 +5,7 @@ use rhai::{AST, ASTNode, Expr, FnCallExpr, FnPtr, Position, Stmt};
 use std::collections::{BTreeSet, HashMap};
 use tenon_types::name::nearest;
 
-use super::functions::{ToolFunction, ToolFunctions, collision, unknown_function};
+use super::functions::{ToolFunction, ToolFunctions, collision, unknown_function, unknown_tool};
 use crate::runtime::rhai::context_members::CAPTURE;
 use crate::runtime::rhai::error::ScriptProblem;
 
@@ -155,11 +155,7 @@ fn unknown_name(functions: &ToolFunctions, name: &str) -> String {
             None => unknown_function(functions, variable, function),
         };
     }
-    let problem = format!("there is no tool \"{name}\"");
-    match nearest(name, functions.tool_names()) {
-        Some(meant) => format!("{problem}; did you mean \"{meant}\"?"),
-        None => format!("{problem}; `tools.search(\"…\")` finds tools"),
-    }
+    unknown_tool(functions, name)
 }
 
 /// The call of a tool.

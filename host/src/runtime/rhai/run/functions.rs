@@ -401,7 +401,7 @@ fn tool_named(name: &str) -> Answer<Arc<str>> {
     let shared = context::shared()?;
     match shared.functions.tool_of(name) {
         Some(tool) => Ok(tool.clone()),
-        None => Err(mistake(unknown_tool(&shared, name))),
+        None => Err(mistake(unknown_tool(&shared.functions, name))),
     }
 }
 
@@ -413,15 +413,16 @@ fn looked_up(what: RunLookUp<'_>) -> Answer<Dynamic> {
     }
     let value = shared.host.look_up(next_key(), what).map_err(|_| stop(&shared))?;
     match (what, &*value) {
-        (RunLookUp::Describe { tool }, Value::Null) => Err(mistake(unknown_tool(&shared, tool))),
+        (RunLookUp::Describe { tool }, Value::Null) => {
+            Err(mistake(unknown_tool(&shared.functions, tool)))
+        }
         (_, value) => to_dynamic(value),
     }
 }
 
 /// What is wrong with the name of a tool that nobody has.
-fn unknown_tool(shared: &RunShared, tool: &str) -> String {
-    let names = shared.functions.tool_names();
-    match nearest(tool, names) {
+pub(super) fn unknown_tool(functions: &ToolFunctions, tool: &str) -> String {
+    match nearest(tool, functions.tool_names()) {
         Some(meant) => format!("there is no tool \"{tool}\"; did you mean \"{meant}\"?"),
         None => format!("there is no tool \"{tool}\"; `tools.search(\"…\")` finds tools"),
     }
