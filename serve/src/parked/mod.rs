@@ -327,7 +327,9 @@ mod tests {
             let ask = |question: &&'static str| {
                 let client = asked.clone();
                 let form = FormRequest::new(*question, json!({}));
-                async move { client.ask(&Requester::default(), form).await }
+                let mut requester = Requester::default();
+                requester.plugin = "asker".into();
+                async move { client.ask(&requester, form).await }
             };
             let answers = futures::future::join_all(questions.iter().map(ask)).await;
             let accepted =
@@ -364,7 +366,7 @@ mod tests {
         assert_eq!(result["resultType"], "input_required");
         let questions = result["inputRequests"].as_object().unwrap();
         assert_eq!(questions.keys().collect::<Vec<_>>(), ["question-1", "question-2"]);
-        assert_eq!(questions["question-2"]["params"]["message"], "b");
+        assert_eq!(questions["question-2"]["params"]["message"], r#"The plugin "asker" asks: b"#);
         let state = result["requestState"].as_str().unwrap();
         assert!(refusal(&lot, state, &[b"bob"]).await.contains("not one of this server's"));
         let mut resumed = lot.take(state, bound).await.unwrap();

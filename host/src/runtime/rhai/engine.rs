@@ -442,6 +442,9 @@ pub(super) fn weigh_unshared(value: &Dynamic, seen: &mut HashSet<usize>, depth: 
         Some(depth) if !value.is_shared() => depth,
         _ => return 0,
     };
+    if value.is_int() || value.is_float() || value.is_bool() || value.is_unit() || value.is_char() {
+        return 0;
+    }
     let mut of_all = |values: &mut dyn Iterator<Item = &Dynamic>| -> usize {
         values.map(|value| size_of::<Dynamic>() + weigh_unshared(value, seen, depth)).sum()
     };

@@ -114,10 +114,14 @@ async fn call(body: &str) -> Result<ToolResult, Failure> {
 }
 
 async fn call_within(cpu: Duration, body: &str) -> Result<ToolResult, Failure> {
+    call_with(setting_within(cpu), body).await
+}
+
+async fn call_with(setting: ScriptConfig, body: &str) -> Result<ToolResult, Failure> {
     let text = format!(
         "fn deep(n) {{ deep(n + 1) }} tool(#{{ name: \"t\", description: \"d\" }}, |a| {{ {body} }});"
     );
-    compile_within(cpu, &text)
+    compile_with(setting, &text)
         .expect("the script compiles")
         .call_tool("t", json!({ "n": 2 }).into(), context())
         .await
@@ -264,7 +268,10 @@ async fn every_limit_stops_a_script() {
             LimitExceeded::Cpu(cpu) => cpu,
             _ => Limits::default().cpu,
         };
-        let failure = call_within(cpu, body).await.expect_err("the script is stopped");
+        let mut setting = setting_within(cpu);
+        // What is made before it is too much takes some time.
+        setting.limits.memory = 32 << 20;
+        let failure = call_with(setting, body).await.expect_err("the script is stopped");
         assert!(
             matches!(failure, Failure::LimitExceeded(limit) if limit == expected),
             "{body}: {failure}"
