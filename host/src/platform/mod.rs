@@ -5,7 +5,6 @@
 //! they have changed. Here is what is done with the plugins.
 
 mod build;
-mod ended_runs;
 mod reload;
 mod report;
 mod reregister;

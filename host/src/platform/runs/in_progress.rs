@@ -1,0 +1,408 @@
+//! A run that goes on: what it asks for is called, noted and, where an earlier attempt has done it, answered from there.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tenon_runs::{
+    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries, RunHold,
+    RunState,
+};
+use tenon_types::{McpOperation, mcp_json};
+use tokio::runtime::Handle;
+
+use super::keep::{Kept, Unwritten};
+use super::{Admits, Begin, CalledTool, RunOutcome, Runner, lock};
+use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller, CurrentCall};
+use crate::platform::Platform;
+use crate::register::ToolCatalog;
+use crate::runtime::{RunAnswer, RunCall, RunHost, RunLookUp, RunStop, value_of};
+
+/// The most tools that a report names.
+const MAX_CALLED: usize = 50;
+
+/// A run that goes on: what it asks for is called, noted and, where an earlier attempt has done it, answered from there.
+pub(super) struct RunInProgress {
+    pub(super) platform: Platform,
+    catalog: Arc<ToolCatalog>,
+    admits: Arc<Admits>,
+    pub(super) id: String,
+    /// When it began, in milliseconds since 1970.
+    pub(super) at: u64,
+    /// Where it is written.
+    pub(super) runtime: Handle,
+    caller: Caller,
+    replayed: Journal,
+    /// The call that an earlier attempt has paused for.
+    paused_at: Option<PausedCall>,
+    /// What was answered, and is not written yet.
+    pub(super) noted: Mutex<NewEntries>,
+    /// How many calls were answered.
+    answered: AtomicU64,
+    /// The calls that have no answer. One is noted and taken from here while `noted` is locked.
+    unanswered: Mutex<Vec<UnansweredCall>>,
+    /// The first tools whose calls have reached a plugin, and how often they did.
+    called: Mutex<Vec<(Arc<str>, u64)>>,
+    pub(super) stopped: Mutex<Option<Stopped>>,
+    /// Held while it is written how far it came.
+    pub(super) writing: tokio::sync::Mutex<()>,
+    pub(super) kept: Mutex<Kept>,
+}
+
+/// A call of a run: its place, what is called, and the digest of its arguments.
+type CallAt<'a> = (&'a str, &'a str, ArgumentsDigest);
+
+/// The call that a run pauses for.
+#[derive(Clone)]
+pub(super) struct PausedCall {
+    pub(super) key: String,
+    pub(super) call: String,
+    pub(super) arguments: ArgumentsDigest,
+}
+
+impl PausedCall {
+    /// That of a run which was resumed.
+    fn of(hold: &RunHold) -> Option<Self> {
+        match hold.paused_at() {
+            Some(RunState::Paused {
+                key, call: Some(call), arguments: Some(arguments), ..
+            }) => {
+                let (key, call, arguments) = (key.clone(), call.clone(), *arguments);
+                Some(Self { key, call, arguments })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A call that has no answer yet.
+struct UnansweredCall {
+    key: String,
+    name: Arc<str>,
+    arguments: ArgumentsDigest,
+    began: Instant,
+    begins: BeginMark,
+}
+
+/// Why a run goes no further.
+pub(super) enum Stopped {
+    Paused { approval: String, tool: String, call: PausedCall, message: String },
+    Diverged(JournalMismatch),
+}
+
+impl RunInProgress {
+    pub(super) fn new(
+        runner: &Runner,
+        id: &str,
+        at: u64,
+        begin: Begin,
+        current_call: &Arc<CurrentCall>,
+    ) -> Self {
+        let Runner { platform, catalog, admits, .. } = runner;
+        let caller = current_call.calls_others_for();
+        let (kept, replayed, paused_at) = match begin {
+            Begin::New(new) => (Kept::Unwritten(Unwritten::new(new)), Journal::default(), None),
+            Begin::Resumed(hold, journal) => {
+                let paused_at = PausedCall::of(&hold);
+                (Kept::Begun(hold), journal, paused_at)
+            }
+        };
+        let run = Self {
+            platform: platform.clone(),
+            catalog: catalog.clone(),
+            admits: admits.clone(),
+            id: id.to_string(),
+            at,
+            runtime: Handle::current(),
+            caller: Caller { run: Some(id.into()), timeout: None, ..caller },
+            noted: Mutex::new(NewEntries::after(&replayed)),
+            replayed,
+            paused_at,
+            answered: AtomicU64::new(0),
+            unanswered: Mutex::default(),
+            called: Mutex::default(),
+            stopped: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            kept: Mutex::new(kept),
+        };
+        // What earlier attempts have called is done as well.
+        for call in run.replayed.entries().filter_map(|entry| entry.call.clone()) {
+            if run.catalog.tool(&call).is_some() {
+                run.note_called(call);
+            }
+        }
+        run
+    }
+
+    /// How many calls there were.
+    pub(super) fn calls(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed) + lock(&self.unanswered).len() as u64
+    }
+
+    pub(super) fn called(&self) -> Vec<CalledTool> {
+        for call in self.unfinished().into_iter().filter_map(|entry| entry.call) {
+            self.note_called(call);
+        }
+        let called = lock(&self.called);
+        let tool =
+            |(tool, times): &(Arc<str>, u64)| CalledTool { tool: tool.to_string(), times: *times };
+        called.iter().map(tool).collect()
+    }
+
+    /// The calls that have reached a plugin, and whose answers nobody knows, as entries of the journal. The run is over: no
+    /// other reaches one from here on.
+    pub(super) fn unfinished(&self) -> Vec<JournalEntry> {
+        let unanswered = lock(&self.unanswered);
+        let begun = unanswered.iter().filter(|call| call.begins.forbid());
+        let entry = |call: &UnansweredCall| {
+            let (key, name, micros) =
+                (call.key.clone(), call.name.clone(), micros_since(call.began));
+            JournalEntry::call(key, name, call.arguments, JournalAnswer::Unknown, micros)
+        };
+        begun.map(entry).collect()
+    }
+
+    /// A call has reached a plugin, or may have.
+    fn note_called(&self, name: Arc<str>) {
+        let mut called = lock(&self.called);
+        if let Some((_, times)) = called.iter_mut().find(|(known, _)| *known == name) {
+            *times += 1;
+        } else if called.len() < MAX_CALLED {
+            called.push((name, 1));
+        }
+    }
+
+    fn note(&self, entry: JournalEntry) {
+        lock(&self.noted).push(entry);
+    }
+
+    fn stop(&self, why: Stopped) -> RunStop {
+        // The first reason is the reason.
+        lock(&self.stopped).get_or_insert(why);
+        RunStop
+    }
+
+    /// Why the run was stopped.
+    pub(super) fn stopped(&self) -> RunOutcome {
+        match &*lock(&self.stopped) {
+            Some(Stopped::Paused { approval, tool, message, .. }) => {
+                let (approval, tool) = (approval.clone(), tool.clone());
+                RunOutcome::Paused { approval, tool, message: message.clone() }
+            }
+            Some(Stopped::Diverged(mismatch)) => {
+                RunOutcome::Failed { code: "diverged".into(), message: mismatch.to_string() }
+            }
+            None => RunOutcome::Failed { code: "lost".into(), message: "it was given up".into() },
+        }
+    }
+
+    async fn call(
+        &self,
+        at: CallAt<'_>,
+        what: RunCall,
+        begins: BeginMark,
+    ) -> Result<RunAnswer, RunStop> {
+        let caller = Caller { begins, ..self.caller.clone() };
+        match what {
+            RunCall::Tool { name, arguments } => {
+                if let Err(problem) = (self.admits)(&name) {
+                    return Ok(RunAnswer::Error(problem));
+                }
+                let call = Call { name: name.to_string(), arguments, caller };
+                let result = self.platform.call(call).await;
+                if result.as_ref().err().is_none_or(CallError::may_have_begun) {
+                    self.note_called(name.clone());
+                }
+                match result {
+                    Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
+                    Ok(result) => Ok(RunAnswer::Value(value_of(&result).into())),
+                    Err(error) => self.failed(at, &error),
+                }
+            }
+            RunCall::Operation { name, plugin, argument } => {
+                match self.operate(name, &plugin, argument, &caller).await {
+                    Ok(value) => Ok(RunAnswer::Value(value.into())),
+                    Err(error) => self.failed(at, &error),
+                }
+            }
+        }
+    }
+
+    /// A call that somebody may approve later pauses the run.
+    fn failed(
+        &self,
+        (key, call, arguments): CallAt<'_>,
+        error: &CallError,
+    ) -> Result<RunAnswer, RunStop> {
+        if let CallError::NotApproved { tool, refusal } = error
+            && let CallRefusal::Pending { id, .. } | CallRefusal::Running { id } = &**refusal
+        {
+            let (approval, tool, message) = (id.clone(), tool.clone(), error.to_string());
+            let call = PausedCall { key: key.into(), call: call.into(), arguments };
+            return Err(self.stop(Stopped::Paused { approval, tool, call, message }));
+        }
+        tracing::debug!("{call} in a run: {error}");
+        Ok(RunAnswer::Error(error.to_string()))
+    }
+
+    /// Lists or reads what a plugin has besides tools.
+    async fn operate(
+        &self,
+        name: &str,
+        plugin: &str,
+        argument: Value,
+        caller: &Caller,
+    ) -> Result<Value, CallError> {
+        let (platform, filter) = (&self.platform, &self.catalog.filter);
+        let not_found = |what: McpOperation, name: &str| CallError::NotFound {
+            what: what.looked_for(),
+            name: name.to_string(),
+            nearest: None,
+        };
+        match name {
+            "resources/list" => {
+                let all = platform.resources(plugin, caller).await?;
+                let all = all.iter().filter(|resource| (filter.resource)(&resource.link.uri));
+                Ok(all.map(mcp_json::listed_resource).collect())
+            }
+            "resources/read" => {
+                let uri = argument.as_str().unwrap_or_default();
+                if !(filter.resource)(uri) {
+                    return Err(not_found(McpOperation::ReadResource, uri));
+                }
+                let contents = platform.read_resource(plugin, uri, caller).await?;
+                Ok(contents.iter().map(mcp_json::resource_contents).collect())
+            }
+            "prompts/list" => {
+                let all = platform.prompts(plugin, caller).await?;
+                let all = all.iter().filter(|prompt| (filter.prompt)(plugin, &prompt.name));
+                Ok(all.map(mcp_json::prompt_definition).collect())
+            }
+            _ => {
+                let prompt = argument["name"].as_str().unwrap_or_default();
+                if !(filter.prompt)(plugin, prompt) {
+                    return Err(not_found(McpOperation::GetPrompt, prompt));
+                }
+                let none = Map::new();
+                let given = argument["arguments"].as_object().unwrap_or(&none);
+                let text = |value: &Value| {
+                    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+                };
+                let given = given.iter().map(|(name, value)| (name.clone(), text(value)));
+                let filled = platform.prompt(plugin, prompt, given.collect(), caller).await?;
+                Ok(mcp_json::prompt(&filled))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl RunHost for RunInProgress {
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop> {
+        let (name, arguments) = match &what {
+            RunCall::Tool { name, arguments } => (name.clone(), arguments),
+            RunCall::Operation { name, plugin, argument } => {
+                (format!("{name} {plugin}").into(), argument)
+            }
+        };
+        let digest = ArgumentsDigest::of(arguments);
+        match self.answered_before(&key, &name, &digest) {
+            Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => return Ok(RunAnswer::Value(value.clone())),
+            Ok(Some(JournalAnswer::Error(message))) => {
+                return Ok(RunAnswer::Error(message.clone()));
+            }
+            Ok(Some(JournalAnswer::TooLong(_) | JournalAnswer::Unknown) | None) => {}
+        }
+        self.advance(|unwritten| unwritten.calls = true);
+        let (began, begins) = (Instant::now(), BeginMark::new());
+        lock(&self.unanswered).push(UnansweredCall {
+            key: key.clone(),
+            name: name.clone(),
+            arguments: digest,
+            began,
+            begins: begins.clone(),
+        });
+        // Where this is given up, it stays among those without an answer.
+        let answer = self.call((&key, &name, digest), what, begins).await;
+        let micros = micros_since(began);
+        let mut noted = lock(&self.noted);
+        lock(&self.unanswered).retain(|call| call.key != key);
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        let known = match &answer {
+            Ok(RunAnswer::Value(value)) => JournalAnswer::Value(value.clone()),
+            Ok(RunAnswer::Error(message)) => JournalAnswer::Error(message.clone()),
+            Err(RunStop) => return answer,
+        };
+        noted.push(JournalEntry::call(key, name, digest, known, micros));
+        answer
+    }
+
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop> {
+        match self.replayed.answer(key, None, None) {
+            Err(mismatch) => Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => Ok(Some(value.clone())),
+            Ok(_) => Ok(None),
+        }
+    }
+
+    fn keep_step(&self, key: String, value: Value) {
+        self.note(JournalEntry::step(key, value));
+    }
+
+    fn look_up(&self, key: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop> {
+        let (name, asked) = match what {
+            RunLookUp::Search { query, limit } => ("tools.search", json!([query, limit])),
+            RunLookUp::Describe { tool } => ("tools.describe", tool.into()),
+        };
+        let digest = ArgumentsDigest::of(&asked);
+        // The plugins may be others by then.
+        match self.answered_before(&key, name, &digest) {
+            Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
+            Ok(Some(JournalAnswer::Value(value))) => return Ok(value.clone()),
+            Ok(_) => {}
+        }
+        let value = Arc::new(self.found(what));
+        let answer = JournalAnswer::Value(value.clone());
+        self.note(JournalEntry::call(key, name.into(), digest, answer, 0));
+        Ok(value)
+    }
+}
+
+impl RunInProgress {
+    /// What an earlier attempt was answered at this place.
+    fn answered_before(
+        &self,
+        key: &str,
+        name: &str,
+        digest: &ArgumentsDigest,
+    ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
+        if let Some(PausedCall { call, arguments, .. }) =
+            self.paused_at.as_ref().filter(|paused| paused.key == key)
+        {
+            let before = (Some(call.as_str()), Some(arguments));
+            JournalMismatch::check(key, before, (Some(name), Some(digest)))?;
+        }
+        self.replayed.answer(key, Some(name), Some(digest))
+    }
+
+    /// What a script looks up, or null where there is nothing.
+    fn found(&self, what: RunLookUp<'_>) -> Value {
+        match what {
+            RunLookUp::Search { query, limit } => {
+                let found = self.catalog.search(query, limit).into_iter().map(|tool| {
+                    json!({ "name": tool.tool, "signature": tool.signature(), "description": tool.summary() })
+                });
+                found.collect()
+            }
+            RunLookUp::Describe { tool } => {
+                self.catalog.tool(tool).map_or(Value::Null, |tool| tool.describe())
+            }
+        }
+    }
+}
+
+pub(super) fn micros_since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
