@@ -9,13 +9,13 @@
 
 #[path = "it/everything.rs"]
 mod everything;
-#[path = "it/suite.rs"]
-mod suite;
+#[path = "it/plugin_duties.rs"]
+mod plugin_duties;
 #[path = "it/support.rs"]
 #[allow(dead_code)]
 mod support;
-#[path = "it/templates.rs"]
-mod templates;
+#[path = "it/template_projects.rs"]
+mod template_projects;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -30,7 +30,7 @@ use tenon_host::Platform;
 
 use everything::manifest;
 use support::{Project, stderr, stdout};
-use templates::{ROOT, empty, run, try_out};
+use template_projects::{ROOT, empty, run, try_out};
 use tenon_tests::{installed, link_javascript_sdk};
 
 /// A plugin in another language, by the way to make a component of it.
@@ -148,7 +148,7 @@ fn cargo_component(tools: &Path, folder: &Path) -> Command {
 }
 
 impl Source {
-    /// One with the tools that [`suite`] wants.
+    /// One with the tools that [`plugin_duties`] wants.
     fn subject(
         language: &'static str,
         groups: &'static [&'static str],
@@ -390,7 +390,7 @@ fn main() -> ExitCode {
             );
         }
     }
-    let of_subject: &[Expectation] = &suite::expectations!(list! suite subject =>);
+    let of_subject: &[Expectation] = &plugin_duties::expectations!(list! plugin_duties subject =>);
     let of_everything: &[Expectation] =
         &everything::expectations!(list! everything with_everything =>);
     let subjects = [

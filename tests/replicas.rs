@@ -82,7 +82,7 @@ fn run_on(project: &Project, machine: &str, arguments: &[&str]) -> Output {
     command_on(project, machine, arguments).output().expect("tenon starts")
 }
 
-/// A client of `tenon serve`.
+/// A process of `tenon serve`.
 struct Replica {
     process: Child,
     input: ChildStdin,

@@ -16,7 +16,7 @@ use tenon_host::{PluginKind, Skill, Skills};
 use crate::hint::as_typed;
 
 /// Values by the names of capabilities.
-pub(crate) type ValueKind = BTreeMap<String, Vec<String>>;
+pub(crate) type CapabilityValues = BTreeMap<String, Vec<String>>;
 
 /// Goes by the user's approvals, and asks on a terminal for those that are missing.
 pub(crate) struct TerminalApprover {
@@ -101,7 +101,7 @@ pub(crate) async fn ask(
     request: ApprovalRequest,
     approval: Approval,
     former: Option<FormerApproval>,
-) -> Option<ValueKind> {
+) -> Option<CapabilityValues> {
     let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval, former.as_ref()));
     asked.await.ok().flatten()
 }
@@ -110,12 +110,12 @@ fn ask_now(
     request: &ApprovalRequest,
     approval: &Approval,
     former: Option<&FormerApproval>,
-) -> Option<ValueKind> {
+) -> Option<CapabilityValues> {
     say(&shown(request, approval, former));
     // There is nothing to choose from.
     if request.capabilities.is_empty() {
         return match answer("approve it? [y]es, [n]o: ")?.as_str() {
-            "y" | "yes" => Some(ValueKind::new()),
+            "y" | "yes" => Some(CapabilityValues::new()),
             _ => None,
         };
     }
@@ -142,7 +142,7 @@ fn ask_now(
 }
 
 /// Values one by one, each with its capability.
-fn all(values: &ValueKind) -> impl Iterator<Item = (String, String)> {
+fn all(values: &CapabilityValues) -> impl Iterator<Item = (String, String)> {
     values.iter().flat_map(|(name, of)| of.iter().map(|value| (name.clone(), value.clone())))
 }
 
@@ -150,8 +150,8 @@ fn all(values: &ValueKind) -> impl Iterator<Item = (String, String)> {
 fn choose(
     request: &ApprovalRequest,
     values: impl Iterator<Item = (String, String)>,
-) -> Option<ValueKind> {
-    let mut granted = ValueKind::new();
+) -> Option<CapabilityValues> {
+    let mut granted = CapabilityValues::new();
     for (capability, value) in values {
         let is_it = |w: &&GrantWarning| w.capability == capability && w.value == value;
         let meaning = match request.warnings.iter().find(is_it) {
@@ -259,7 +259,7 @@ fn skill_lines(plugin: &str, skills: &Skills) -> String {
 }
 
 /// What was approved, and what of the request was not.
-pub(crate) fn approved(request: &ApprovalRequest, granted: &ValueKind) -> String {
+pub(crate) fn approved(request: &ApprovalRequest, granted: &CapabilityValues) -> String {
     let plugin = &request.plugin;
     let is_asked_otherwise = request.command.is_some() || request.skills.is_some();
     let nothing = match (granted.is_empty(), is_asked_otherwise) {
@@ -282,7 +282,7 @@ pub(crate) fn approved(request: &ApprovalRequest, granted: &ValueKind) -> String
 }
 
 /// What is requested and not granted.
-pub(crate) fn left_out(request: &ApprovalRequest, granted: &ValueKind) -> ValueKind {
+pub(crate) fn left_out(request: &ApprovalRequest, granted: &CapabilityValues) -> CapabilityValues {
     let mut left_out = request.capabilities.clone();
     left_out.retain(|capability, values| {
         values.retain(|value| !granted.get(capability).is_some_and(|of| of.contains(value)));
@@ -338,7 +338,7 @@ pub(crate) fn command_form(command: &ServerParameters) -> Value {
 
 /// Values, a line each. Those with a warning go first, and all of them are shown: a manifest must not
 /// hide one among many.
-fn listed(plugin: &str, values: &ValueKind, warnings: &[GrantWarning]) -> String {
+fn listed(plugin: &str, values: &CapabilityValues, warnings: &[GrantWarning]) -> String {
     let mut text = String::new();
     for (capability, values) in values {
         let meaning = |value: &String| {

@@ -87,7 +87,7 @@ pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<CallApproval> {
 }
 
 /// Somebody who may be known by several names.
-struct Who<'a> {
+struct CallerNames<'a> {
     principal: Option<&'a str>,
     agent: Option<&'a str>,
     session: Option<&'a str>,
@@ -110,7 +110,7 @@ fn of_call(call: &CallToApprove) -> String {
         interrupted,
         ..
     } = call;
-    let who = Who {
+    let who = CallerNames {
         principal: principal.as_deref(),
         agent: agent.as_deref(),
         session: session.as_deref(),
@@ -126,7 +126,7 @@ const INTERRUPTED: &str = "it was begun before, and how it ended is not known";
 /// A call that waits, as people see it.
 pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
     let PendingCall { id, tool, plugin, principal, call: asked, state, .. } = call;
-    let who = Who {
+    let who = CallerNames {
         principal: principal.as_deref(),
         agent: asked.agent.as_deref(),
         session: asked.session.as_deref(),
@@ -150,7 +150,13 @@ pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
 }
 
 /// Arguments stand as JSON with one member on a line, and with escapes for what a reader does not see.
-fn shown(head: &str, who: &Who<'_>, by: &str, status: Option<&str>, arguments: &Value) -> String {
+fn shown(
+    head: &str,
+    who: &CallerNames<'_>,
+    by: &str,
+    status: Option<&str>,
+    arguments: &Value,
+) -> String {
     let mut text = format!("{}\n", one_line(head));
     let known = [
         ("called by plugin", who.caller),

@@ -14,7 +14,7 @@ use tenon_config::manifest::FILE_NAME as MANIFEST;
 use tenon_config::skills::{self, SkillError, SkillFiles};
 use tenon_host::{Config, HostEnvironment, PluginKind, check_default_settings};
 
-use crate::approval::ValueKind;
+use crate::approval::CapabilityValues;
 use crate::authored::{alone, same};
 use crate::error::Error;
 use crate::{Common, open};
@@ -90,11 +90,11 @@ impl ManifestSummary {
 }
 
 /// What a manifest requests, as it is written there.
-pub(crate) fn requests_as_written(manifest: &str) -> ValueKind {
+pub(crate) fn requests_as_written(manifest: &str) -> CapabilityValues {
     #[derive(Default, Deserialize)]
     struct Requests {
         #[serde(default)]
-        capabilities: ValueKind,
+        capabilities: CapabilityValues,
     }
     let requests: Requests = toml::from_str(manifest).unwrap_or_default();
     requests.capabilities

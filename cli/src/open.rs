@@ -23,7 +23,7 @@ use tenon_host::{
     Allocation, CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind,
     PluginReport, PluginState, ServerRecorder,
 };
-use tenon_serve::{EveryClient, Profile};
+use tenon_serve::{AllClientFeatures, Profile};
 use tenon_store_postgres::PostgresStore;
 use tokio::sync::oneshot;
 
@@ -323,7 +323,7 @@ impl FoundPlugins {
             None => builder,
         };
         let builder = match self.is_served {
-            true => builder.client_features(EveryClient),
+            true => builder.client_features(AllClientFeatures),
             // A pool would not be used often enough to be worth its time.
             false => builder.client_features(client.clone()).allocation(Allocation::OnDemand),
         };

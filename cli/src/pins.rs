@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
-use tenon_host::services::{ChangedPart, HeldDefinition, PinError, PinFile, PinKind};
+use tenon_host::services::{ChangedPart, DefinitionKind, HeldDefinition, PinError, PinFile};
 use tenon_host::types::text::one_line;
 
 use crate::approval::is_terminal;
@@ -113,7 +113,7 @@ fn shown(plugin: &str, definitions: &[HeldDefinition]) -> String {
 /// What is defined, in a line.
 fn named(held: &HeldDefinition) -> String {
     match held.kind {
-        PinKind::Instructions => "instructions".into(),
+        DefinitionKind::Instructions => "instructions".into(),
         kind => format!("{kind} {}", one_line(&held.name)),
     }
 }

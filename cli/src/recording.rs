@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tenon_config::diagnostic::chain;
-use tenon_config::grant::{FILESYSTEM, FileKind, NETWORK, Protection, file_grants};
+use tenon_config::grant::{FILESYSTEM, NETWORK, PathKind, Protection, file_grants};
 use tenon_host::types::text::one_line;
 use tenon_host::{HostEnvironment, Platform, ServerAttempts, ServerRecorder, Tool};
 
@@ -17,9 +17,9 @@ use crate::{open, output};
 const MAX_LINES: usize = 20;
 
 /// Calls of a server that is recorded.
-pub(crate) struct RecordedCalls(Vec<(String, ToolArguments)>);
+pub(crate) struct CallsToMake(Vec<(String, ToolArguments)>);
 
-impl RecordedCalls {
+impl CallsToMake {
     /// Reads calls: each a tool, by its own name or by that which callers use, and arguments as `tenon call` takes them.
     pub(crate) fn parse(calls: &[String]) -> Result<Self, Error> {
         let parse = |call: &String| {
@@ -180,13 +180,13 @@ impl RecordingReport {
 }
 
 /// What a path is for who proposes grants.
-fn kind_of(path: &Path, environment: &HostEnvironment) -> FileKind {
+fn kind_of(path: &Path, environment: &HostEnvironment) -> PathKind {
     if environment.own_folders().any(|folder| path.starts_with(folder)) {
-        return FileKind::Own;
+        return PathKind::Own;
     }
     let holds_keys = |part: &Path| Protection::secret_names().any(|name| part.ends_with(name));
     if path.ancestors().any(holds_keys) {
-        return FileKind::Secret;
+        return PathKind::Secret;
     }
-    if path.is_dir() { FileKind::Folder } else { FileKind::File }
+    if path.is_dir() { PathKind::Folder } else { PathKind::File }
 }

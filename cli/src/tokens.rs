@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tenon_call_approvals::CallApprovals;
-use tenon_config::json_file::{JsonStore, StoreError as FileError};
+use tenon_config::json_file::{JsonFile, JsonFileError};
 use tenon_host::HostEnvironment;
 use tenon_host::services::Store;
 use tenon_runs::Runs;
@@ -191,7 +191,7 @@ impl NamedTokens {
         if !path.exists() {
             return Ok(());
         }
-        let file = JsonStore::new(path.to_path_buf(), MAX_FILE_BYTES);
+        let file = JsonFile::new(path.to_path_buf(), MAX_FILE_BYTES);
         let mut added = Ok(());
         // Under the lock of the file, so that no former version changes it meanwhile.
         let changed = file.change(|former: &mut FormerFile| {
@@ -216,15 +216,15 @@ fn read(item: &Item) -> Result<NamedToken, Error> {
     serde_json::from_slice(&item.value).map_err(damaged)
 }
 
-fn failed(path: &Path, error: FileError) -> Error {
+fn failed(path: &Path, error: JsonFileError) -> Error {
     match error {
-        FileError::Unguarded(other) => Error::Input(format!(
+        JsonFileError::Unguarded(other) => Error::Input(format!(
             "refusing to read tokens that others could have written: {} belongs to another user, or others can write \
              to it",
             other.display()
         )),
-        FileError::Io(error) => Error::Host(format!("{}: {error}", path.display())),
-        FileError::Damaged(error) => Error::Input(format!(
+        JsonFileError::Io(error) => Error::Host(format!("{}: {error}", path.display())),
+        JsonFileError::Damaged(error) => Error::Input(format!(
             "{} is no file of tokens: {error}; move it away to start over",
             path.display()
         )),

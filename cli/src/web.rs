@@ -56,7 +56,7 @@ pub(crate) struct Web<'a> {
 }
 
 /// A response, of which the body has not been read.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// What answered, after redirects.
     pub(crate) url: Url,
     pub(crate) status: StatusCode,
@@ -65,7 +65,7 @@ pub(crate) struct Answer {
     connection: JoinHandle<()>,
 }
 
-impl Drop for Answer {
+impl Drop for Response {
     fn drop(&mut self) {
         self.connection.abort();
     }
@@ -142,7 +142,7 @@ impl<'a> Web<'a> {
         &self,
         url: &Url,
         mut headers: HeaderMap,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<Response, FetchError> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.send(Method::GET, &url, headers.clone(), Bytes::new()).await?;
@@ -170,7 +170,7 @@ impl<'a> Web<'a> {
         url: &Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<Response, FetchError> {
         self.check(url)?;
         let of = |error: hyper::Error| failed(url, tenon_config::diagnostic::chain(&error));
         let mut request = Request::new(Full::new(body));
@@ -201,7 +201,7 @@ impl<'a> Web<'a> {
         };
         let response = response.inspect_err(|_| connection.abort())?;
         let (head, body) = response.into_parts();
-        Ok(Answer {
+        Ok(Response {
             url: url.clone(),
             status: head.status,
             headers: head.headers,
@@ -275,7 +275,7 @@ impl<'a> Web<'a> {
     }
 
     /// Reads a response that has what was asked for.
-    pub(crate) async fn read(&self, answer: Answer, most: u64) -> Result<Vec<u8>, FetchError> {
+    pub(crate) async fn read(&self, answer: Response, most: u64) -> Result<Vec<u8>, FetchError> {
         match answer.status {
             StatusCode::OK => answer.read(most, self.common).await,
             status => Err(FetchError::Status { url: shown(&answer.url), status }),
@@ -283,7 +283,7 @@ impl<'a> Web<'a> {
     }
 }
 
-impl Answer {
+impl Response {
     /// Reads the body, of so many bytes at most. With arguments to go by, it shows on a terminal how
     /// far it has come.
     pub(crate) async fn read(

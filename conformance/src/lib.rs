@@ -40,6 +40,7 @@ mod action;
 mod expectation;
 mod fakes;
 mod fixture;
+mod host_under_test;
 mod plugins;
 mod race;
 mod report;
@@ -50,7 +51,6 @@ mod run;
 #[doc(hidden)]
 pub mod server;
 mod table;
-mod test_host;
 
 use std::path::PathBuf;
 use tenon_host::Builder;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::action::{Action, Expect};
 use crate::fixture::link;
+use crate::host_under_test::HostUnderTest;
 use crate::row::Race;
-use crate::test_host::TestHost;
 
 /// How often the file is swapped at least, and how often each of what is swapped is met.
 const SWAPS: usize = 200;
@@ -79,7 +79,7 @@ impl Race {
 
 /// Tries it with a plugin that may reach only one of what is swapped. Gives what was seen that should
 /// not be.
-pub(crate) async fn held(world: &mut TestHost, race: Race) -> Vec<String> {
+pub(crate) async fn held(world: &mut HostUnderTest, race: Race) -> Vec<String> {
     let both_met = |met: &RaceResult| met.done >= MET && met.refused >= MET;
     let mut seen = Vec::new();
     match run(world, "files", race, both_met).await {
@@ -98,7 +98,11 @@ pub(crate) async fn held(world: &mut TestHost, race: Race) -> Vec<String> {
 }
 
 /// Tries it with a plugin that may reach both.
-pub(crate) async fn reached(world: &mut TestHost, plugin: &'static str, race: Race) -> Vec<String> {
+pub(crate) async fn reached(
+    world: &mut HostUnderTest,
+    plugin: &'static str,
+    race: Race,
+) -> Vec<String> {
     match run(world, plugin, race, |met| met.escaped > 0 || !met.changes.is_empty()).await {
         Err(wrong) => vec![wrong],
         Ok(met) if met.escaped > 0 || !met.changes.is_empty() => Vec::new(),
@@ -108,7 +112,7 @@ pub(crate) async fn reached(world: &mut TestHost, plugin: &'static str, race: Ra
 
 /// Swaps and tries until enough was met.
 async fn run(
-    world: &mut TestHost,
+    world: &mut HostUnderTest,
     plugin: &'static str,
     race: Race,
     is_enough: impl Fn(&RaceResult) -> bool,
@@ -156,7 +160,11 @@ async fn run(
 
 /// Has it tried for so many rounds. Gives how often what is outside was seen, how often it was done, and
 /// how often refused.
-async fn attempts(world: &TestHost, plugin: &'static str, race: Race) -> Result<[u32; 3], String> {
+async fn attempts(
+    world: &HostUnderTest,
+    plugin: &'static str,
+    race: Race,
+) -> Result<[u32; 3], String> {
     let arguments = json!({
         "edition": race.edition,
         "deed": race.deed,

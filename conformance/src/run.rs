@@ -8,11 +8,11 @@ use tenon_host::{Builder, PluginState};
 
 use crate::action::Action;
 use crate::fixture::FolderSnapshot;
+use crate::host_under_test::HostUnderTest;
 use crate::plugins::HostSetup;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
 use crate::row::{Attempt, AttemptEffects, Control, Row, echo};
-use crate::test_host::TestHost;
 
 /// How many rows are tried at a time of those that do not get in each other's way.
 const AT_A_TIME: usize = 3;
@@ -44,7 +44,7 @@ async fn on_stage(
     host: &mut impl FnMut(Builder) -> Builder,
 ) -> Vec<Placed<Outcome>> {
     let needed: BTreeSet<_> = rows.iter().flat_map(|(_, row)| row.plugins()).collect();
-    let mut world = match TestHost::new(stage, &needed, cache, host).await {
+    let mut world = match HostUnderTest::new(stage, &needed, cache, host).await {
         Ok(world) => world,
         Err(error) => {
             let seen = format!("the suite could not be set up: {error}");
@@ -117,7 +117,7 @@ fn untried(row: Row) -> Outcome {
 }
 
 /// Tries a row by itself. Gives what was seen that should not be.
-async fn alone_with(world: &mut TestHost, row: &Row) -> Vec<String> {
+async fn alone_with(world: &mut HostUnderTest, row: &Row) -> Vec<String> {
     let mut seen = control(world, row).await;
     if let Attempt::Race(race) = row.attempt {
         seen.extend(held(world, race).await);
@@ -135,7 +135,7 @@ async fn alone_with(world: &mut TestHost, row: &Row) -> Vec<String> {
 }
 
 /// Tries what shows that a row could come out otherwise. Gives what was seen that should not be.
-async fn control(world: &mut TestHost, row: &Row) -> Vec<String> {
+async fn control(world: &mut HostUnderTest, row: &Row) -> Vec<String> {
     let seen = match &row.control {
         Control::Ready(plugin) => world.absence(plugin).into_iter().collect(),
         Control::RaceReaches(plugin) => match row.attempt {
@@ -158,7 +158,7 @@ async fn control(world: &mut TestHost, row: &Row) -> Vec<String> {
 struct WorldSnapshot(FolderSnapshot);
 
 impl WorldSnapshot {
-    async fn of(world: &TestHost) -> Self {
+    async fn of(world: &HostUnderTest) -> Self {
         world.traces().await;
         Self(world.survey())
     }
@@ -167,7 +167,7 @@ impl WorldSnapshot {
     /// changed, if that is asked for or something is wrong.
     async fn judge(
         self,
-        world: &mut TestHost,
+        world: &mut HostUnderTest,
         expected: &AttemptEffects,
         put_back: bool,
     ) -> Vec<String> {
@@ -207,7 +207,7 @@ impl WorldSnapshot {
 }
 
 /// Tries a row while another plugin is at work.
-async fn beside_another(world: &TestHost, row: &Row) -> Vec<String> {
+async fn beside_another(world: &HostUnderTest, row: &Row) -> Vec<String> {
     let Attempt::Calls(deeds) = &row.attempt else { return vec!["it is no call".into()] };
     let mut seen = calls(world, row.control.calls().0).await;
     for seen in &mut seen {
@@ -223,7 +223,7 @@ async fn beside_another(world: &TestHost, row: &Row) -> Vec<String> {
     seen
 }
 
-async fn calls(world: &TestHost, deeds: &[Action]) -> Vec<String> {
+async fn calls(world: &HostUnderTest, deeds: &[Action]) -> Vec<String> {
     for deed in deeds {
         if let Some(seen) = world.check(deed).await {
             return vec![seen];
@@ -232,14 +232,14 @@ async fn calls(world: &TestHost, deeds: &[Action]) -> Vec<String> {
     Vec::new()
 }
 
-async fn usable(world: &TestHost, row: &Row) -> Option<String> {
+async fn usable(world: &HostUnderTest, row: &Row) -> Option<String> {
     let deed = row.usable.as_ref()?;
     let seen = world.check(deed).await?;
     Some(format!("afterwards, of what should still work: {seen}"))
 }
 
 /// Whether a plugin was left out, with these words.
-fn load(world: &TestHost, plugin: &str, words: &str) -> Vec<String> {
+fn load(world: &HostUnderTest, plugin: &str, words: &str) -> Vec<String> {
     let report = match world.report(plugin) {
         Ok(report) => report,
         Err(absence) => return vec![absence],

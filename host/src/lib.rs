@@ -32,6 +32,7 @@
 //! from the environment is in [`HostEnvironment`] and can be replaced.
 
 mod call;
+pub mod call_policy;
 mod capability;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -41,7 +42,6 @@ mod load;
 pub mod meta;
 mod observe;
 mod platform;
-pub mod policy;
 mod register;
 pub mod runs;
 mod runtime;

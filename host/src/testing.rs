@@ -21,9 +21,9 @@ pub static BRIDGE: &[u8] = load::BRIDGE;
 pub static REMOTE_BRIDGE: &[u8] = load::REMOTE_BRIDGE;
 
 /// The third step by itself.
-pub struct LoadStep(Loader);
+pub struct BenchLoader(Loader);
 
-impl LoadStep {
+impl BenchLoader {
     /// Sets up an engine.
     ///
     /// # Panics

@@ -140,7 +140,7 @@ pub mod memory;
 pub mod messaging;
 mod nearest;
 pub mod notify;
-mod page;
+mod paging;
 pub mod prompt;
 pub mod provider;
 pub mod resource;

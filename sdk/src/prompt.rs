@@ -29,7 +29,7 @@ use std::pin::Pin;
 
 use crate::bindings::prompts::exports::tenon::plugin::prompts as wit;
 use crate::error::unknown;
-use crate::page::{owned, page};
+use crate::paging::{owned, page};
 use crate::{Arguments, Content, Context, Error, Failure};
 pub use wit::PromptRole as Role;
 

@@ -12,7 +12,7 @@ use crate::offer::Offer;
 use crate::protocol::error::RpcError;
 use crate::protocol::request::ListKind;
 use crate::protocol::write;
-use crate::work::{LISTS, Work};
+use crate::work::{LISTS, RequestHandler};
 
 /// How long changes are gathered, so that a reload of many plugins is one change of their lists.
 const GATHERING_TIME: Duration = Duration::from_millis(20);
@@ -168,13 +168,13 @@ struct Subscribed {
     /// How many.
     clients: usize,
     /// On whose behalf the plugin was asked.
-    work: Arc<Work>,
+    work: Arc<RequestHandler>,
 }
 
 /// One client's subscription. Dropping it ends it.
-pub(crate) struct ResourceSubscription {
+pub(crate) struct ClientSubscription {
     uri: String,
-    work: Arc<Work>,
+    work: Arc<RequestHandler>,
     subscriptions: Weak<Subscriptions>,
 }
 
@@ -182,9 +182,9 @@ impl Subscriptions {
     /// Subscribes a resource for a client.
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
-        work: &Arc<Work>,
+        work: &Arc<RequestHandler>,
         uri: &str,
-    ) -> Result<ResourceSubscription, RpcError> {
+    ) -> Result<ClientSubscription, RpcError> {
         let mut all = self.0.lock().await;
         match all.get_mut(uri) {
             Some(subscribed) => subscribed.clients += 1,
@@ -194,7 +194,7 @@ impl Subscriptions {
             }
         }
         let (uri, work) = (uri.to_string(), work.clone());
-        Ok(ResourceSubscription { uri, work, subscriptions: Arc::downgrade(self) })
+        Ok(ClientSubscription { uri, work, subscriptions: Arc::downgrade(self) })
     }
 
     /// Subscribes all resources anew.
@@ -206,7 +206,7 @@ impl Subscriptions {
         }
     }
 
-    async fn unsubscribe(&self, work: &Work, uri: &str) {
+    async fn unsubscribe(&self, work: &RequestHandler, uri: &str) {
         let mut all = self.0.lock().await;
         let Some(subscribed) = all.get_mut(uri) else { return };
         subscribed.clients -= 1;
@@ -219,7 +219,7 @@ impl Subscriptions {
     }
 }
 
-impl Drop for ResourceSubscription {
+impl Drop for ClientSubscription {
     fn drop(&mut self) {
         let Some(subscriptions) = self.subscriptions.upgrade() else { return };
         let (uri, work) = (std::mem::take(&mut self.uri), self.work.clone());

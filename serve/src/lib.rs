@@ -58,7 +58,7 @@ pub use http::{
     TokenIssuer, TokenStore,
 };
 pub use offer::{Profile, ToolMode};
-pub use server::{EveryClient, Server, ServerError, Settings};
+pub use server::{AllClientFeatures, Server, ServerError, Settings};
 
 /// Locks what no panic leaves half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,7 +8,7 @@ use tenon_host::Caller;
 use tenon_host::services::CallerClient;
 use tokio::sync::watch;
 
-use crate::changes::{self, Change, ResourceSubscription};
+use crate::changes::{self, Change, ClientSubscription};
 use crate::client::{Outlet, RequestClient};
 use crate::offer::Peer;
 use crate::parked::{Progressed, RunningCall};
@@ -19,7 +19,7 @@ use crate::protocol::request::{Input, ListKind, ListenFilter, Request};
 use crate::protocol::version::{Era, MODERN};
 use crate::protocol::write;
 use crate::server::{Inner, closed};
-use crate::work::Work;
+use crate::work::RequestHandler;
 
 /// A request that is known to be one of this era.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Inner {
     ) -> Result<String, RpcError> {
         let news = self.changes.subscribe();
         let work = Arc::new(self.work(peer, Era::Modern, Caller::default()));
-        let mut held: Vec<ResourceSubscription> = Vec::new();
+        let mut held: Vec<ClientSubscription> = Vec::new();
         let mut updates = Vec::new();
         for uri in &filter.updates {
             match self.subscriptions.subscribe(&work, uri).await {
@@ -146,7 +146,7 @@ impl Inner {
     }
 }
 
-async fn run(work: Work, request: Request) -> Result<String, RpcError> {
+async fn run(work: RequestHandler, request: Request) -> Result<String, RpcError> {
     work.run(request).await
 }
 

@@ -15,7 +15,7 @@ use crate::parked::{ParkedHandles, ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
 use crate::rates::CallRates;
 use crate::seal::Seal;
-use crate::work::Work;
+use crate::work::RequestHandler;
 
 /// How a server serves. The default is what `tenon serve` does without configuration.
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl Server {
     /// A server of this platform. It must be called in a tokio runtime.
     ///
     /// So that clients can be asked for what plugins and MCP servers ask of a user or a model, the platform is built
-    /// with [`EveryClient`] as its client features.
+    /// with [`AllClientFeatures`] as its client features.
     ///
     /// # Errors
     ///
@@ -177,13 +177,13 @@ impl Inner {
     }
 
     /// What is done for a client.
-    pub(crate) fn work(&self, peer: &Peer, era: Era, caller: Caller) -> Work {
+    pub(crate) fn work(&self, peer: &Peer, era: Era, caller: Caller) -> RequestHandler {
         let caller = Caller {
             principal: peer.name.clone(),
             profile: Some(peer.profile.name.as_str().into()),
             ..caller
         };
-        Work {
+        RequestHandler {
             platform: self.platform.clone(),
             offer: self.offer.clone(),
             peer: peer.clone(),
@@ -198,9 +198,9 @@ impl Inner {
 /// What a platform that is served declares to its MCP servers: everything that a client can do. Each request is answered
 /// by the client whose call it is, as far as that client has declared it; what belongs to no call is refused.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct EveryClient;
+pub struct AllClientFeatures;
 
-impl ClientFeatures for EveryClient {
+impl ClientFeatures for AllClientFeatures {
     fn offers(&self) -> Offers {
         Offers { forms: true, pages: true, sampling: true, roots: true }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tenon_host::Caller;
 use tenon_host::services::CallerClient;
 
-use crate::changes::{self, Change, ResourceSubscription};
+use crate::changes::{self, Change, ClientSubscription};
 use crate::client::{Outlet, PendingAnswers, RequestClient};
 use crate::lock;
 use crate::offer::Peer;
@@ -31,7 +31,7 @@ pub(crate) struct Session {
     /// What the client was asked.
     pub(crate) pending: Arc<PendingAnswers>,
     level: Mutex<Option<Severity>>,
-    subscriptions: Mutex<HashMap<String, ResourceSubscription>>,
+    subscriptions: Mutex<HashMap<String, ClientSubscription>>,
 }
 
 impl Session {

@@ -35,7 +35,7 @@ const MAX_SUGGESTING_TIME: Duration = Duration::from_secs(10);
 pub(crate) const LISTS: [ListKind; 3] = [ListKind::Tools, ListKind::Resources, ListKind::Prompts];
 
 /// On whose behalf something is done, and how it is answered.
-pub(crate) struct Work {
+pub(crate) struct RequestHandler {
     pub(crate) platform: Platform,
     pub(crate) offer: Arc<Offer>,
     pub(crate) peer: Peer,
@@ -65,7 +65,7 @@ pub(crate) fn server_capabilities() -> Value {
     })
 }
 
-impl Work {
+impl RequestHandler {
     /// Does what a request asks for. Gives the result, a JSON object.
     ///
     /// Requests that belong to a session or to a stream are none of these.
@@ -218,14 +218,16 @@ impl Work {
             (compact::RUN, ToolMode::Code) => {
                 let (script, resume) = (&arguments["script"], &arguments["resume"]);
                 let begin = match (script.as_str(), resume.as_str()) {
-                    (Some(script), None) if resume.is_null() => Begin::Script(script.to_string()),
-                    (None, Some(id)) if script.is_null() => Begin::Resume(id.to_string()),
+                    (Some(script), None) if resume.is_null() => {
+                        RunStart::Script(script.to_string())
+                    }
+                    (None, Some(id)) if script.is_null() => RunStart::Resume(id.to_string()),
                     _ => {
                         return wrong("it takes a `script`, or the id of a run to `resume`".into());
                     }
                 };
                 let data = arguments["data"].take();
-                if matches!(begin, Begin::Resume(_)) && !data.is_null() {
+                if matches!(begin, RunStart::Resume(_)) && !data.is_null() {
                     return wrong("a run that is resumed has its `data` already".into());
                 }
                 Ok(self.write_tool_result(self.run_script(catalog, begin, data).await?))
@@ -238,7 +240,7 @@ impl Work {
     async fn run_script(
         &self,
         catalog: &Arc<ToolCatalog>,
-        begin: Begin,
+        begin: RunStart,
         data: Value,
     ) -> Result<ToolResult, RpcError> {
         let (rates, peer) = (self.rates.clone(), self.peer.clone());
@@ -247,8 +249,8 @@ impl Work {
         };
         let runner = self.platform.runner(catalog, self.caller.clone()).admitting(admits);
         let ran = match begin {
-            Begin::Script(script) => runner.run(script, data).await,
-            Begin::Resume(id) => runner.resume(&id).await,
+            RunStart::Script(script) => runner.run(script, data).await,
+            RunStart::Resume(id) => runner.resume(&id).await,
         };
         Ok(match ran {
             Ok(report) => run_result(&report),
@@ -454,7 +456,7 @@ fn too_often_result(text: String, wait: Duration) -> ToolResult {
 }
 
 /// What a run begins with.
-enum Begin {
+enum RunStart {
     Script(String),
     Resume(String),
 }

@@ -4,7 +4,7 @@
 //! Each path is run in a process of its own, a few times in a row, and the shortest run counts: what happens now and
 //! then (an epoch that ends, a table that grows) is in the others. Instructions are counted by valgrind's callgrind, on
 //! the thread that calls, if it is there, and allocations without it. `--check` compares what was counted with
-//! what `counts.toml` says, and `--update` writes it there. The counts belong to the build that tests use.
+//! what `counts.json` says, and `--update` writes it there. The counts belong to the build that tests use.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,10 +19,10 @@ use std::process::{Command, ExitCode};
 use tempfile::TempDir;
 use tenon_config::admit::{Rules, admit};
 use tenon_config::discover::{Sources, discover};
-use tenon_host::testing::LoadStep;
+use tenon_host::testing::BenchLoader;
 use tenon_host::types::HookPoint;
 use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
-use tenon_serve::{EveryClient, Server, Settings};
+use tenon_serve::{AllClientFeatures, Server, Settings};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::runtime::Runtime;
 
@@ -207,7 +207,7 @@ fn hook(runtime: &Runtime, folder: &Path) -> Step {
 
 /// A call as an MCP client makes it, over streams within the process.
 fn request(runtime: &Runtime, _: &Path) -> Step {
-    let builder = builder(&component("shared")).client_features(EveryClient);
+    let builder = builder(&component("shared")).client_features(AllClientFeatures);
     let platform = runtime.block_on(built(builder));
     let _within = runtime.enter();
     let server = Server::new(platform, Settings::default()).expect("the settings are right");
@@ -242,7 +242,7 @@ fn request(runtime: &Runtime, _: &Path) -> Step {
 fn load(_: &Runtime, _: &Path) -> Step {
     let config = Config::parse(&component("fresh"), "/tenon.toml").expect("it is right");
     let sources = Sources { configs: vec![config], ..Sources::default() };
-    let loader = LoadStep::new(Allocation::OnDemand, &environment());
+    let loader = BenchLoader::new(Allocation::OnDemand, &environment());
     Box::new(move |_| {
         let candidate = discover(&sources).candidates.remove(0);
         loader.load(admit(candidate, &Rules::default()).expect("it is admitted"));

@@ -502,7 +502,7 @@ impl Approver for Swapping {
 
 /// Why code is believed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Believed {
+enum Acceptance {
     Approved,
     Installed,
     Trusted,
@@ -517,9 +517,9 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
         ("rhai", script.clone(), [&script[..], b"// another"].concat()),
     ];
     let rows = [
-        (Believed::Approved, "has changed since it was approved"),
-        (Believed::Installed, "differs from what was installed: expected sha256:"),
-        (Believed::Trusted, "has changed since its project was trusted"),
+        (Acceptance::Approved, "has changed since it was approved"),
+        (Acceptance::Installed, "differs from what was installed: expected sha256:"),
+        (Acceptance::Trusted, "has changed since its project was trusted"),
     ];
     for (believed, expected) in rows {
         for (kind, code, other) in &codes {
@@ -527,7 +527,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 let row = format!("{believed:?} {kind}, swapped: {is_swapped}");
                 let project = Project::new("plugins.folders = [\"own\"]");
                 let folder = match believed {
-                    Believed::Installed => ".tenon/plugins/p",
+                    Acceptance::Installed => ".tenon/plugins/p",
                     _ => "own/p",
                 };
                 let manifest = format!(
@@ -536,7 +536,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 );
                 project.write(&format!("{folder}/plugin.toml"), &manifest);
                 project.write(&format!("{folder}/code"), code);
-                if believed == Believed::Installed {
+                if believed == Acceptance::Installed {
                     let locked = LockedPlugin {
                         source: "elsewhere".into(),
                         resolved: None,
@@ -555,7 +555,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                     host_environment: HostEnvironment { configuration: None, ..host_environment() },
                     ..Sources::default()
                 };
-                if believed == Believed::Trusted {
+                if believed == Acceptance::Trusted {
                     let file = TrustFile::new(project.path("private/trust.json"));
                     sources.trust = TrustBasis::Recorded(Some(file.clone()));
                     file.trust(&file.review(&sources).unwrap(), false).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::templates::ROOT;
+use crate::template_projects::ROOT;
 
 /// What a program writes in a folder of the repository. Its arguments have no blanks in them.
 fn output_of(program: &str, folder: &str, arguments: &str) -> String {

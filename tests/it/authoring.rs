@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::guests;
 use crate::support::{Project, parsed, stderr, stdout};
-use crate::templates::{ROOT, empty, run, try_out};
+use crate::template_projects::{ROOT, empty, run, try_out};
 
 #[test]
 fn a_new_project_says_what_it_consists_of() {

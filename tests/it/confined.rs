@@ -13,7 +13,7 @@ use tenon_host::services::{Connector, GrantAll, Resolver, Stream};
 use tenon_host::{Builder, Call, Caller, HostEnvironment, NetworkTraffic, PluginState};
 
 use crate::guests;
-use crate::http::serve;
+use crate::http_server::serve;
 use crate::support::{
     LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, Running, host_environment, stderr,
     stdout, tenon,
@@ -239,17 +239,17 @@ async fn what_a_server_sends_and_receives_is_counted() {
 
 /// A network on which every name leads to the metadata service of a cloud, and nothing is connected to.
 #[derive(Clone, Default)]
-struct Recorded(Arc<Mutex<Vec<SocketAddr>>>);
+struct RecordingNetwork(Arc<Mutex<Vec<SocketAddr>>>);
 
 #[async_trait]
-impl Resolver for Recorded {
+impl Resolver for RecordingNetwork {
     async fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(vec![SocketAddr::new([169, 254, 169, 254].into(), port)])
     }
 }
 
 #[async_trait]
-impl Connector for Recorded {
+impl Connector for RecordingNetwork {
     async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
         self.0.lock().unwrap().push(address);
         Err(io::ErrorKind::ConnectionRefused.into())
@@ -258,7 +258,7 @@ impl Connector for Recorded {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_lead_to_private_addresses_are_refused() {
-    let network = Recorded::default();
+    let network = RecordingNetwork::default();
     let granted = ["http://api.example.org/*", "https://api.example.org/*"].map(String::from);
     let project = project(&["read:/no/such/**".into()], &granted);
     let platform =

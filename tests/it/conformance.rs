@@ -183,10 +183,10 @@ fn only_controls_failed(outcome: &Outcome) -> bool {
 }
 
 /// Says the same to everybody.
-struct Says(Approval);
+struct FixedApproval(Approval);
 
 #[async_trait]
-impl Approver for Says {
+impl Approver for FixedApproval {
     async fn approve(&self, _: &ApprovalRequest) -> Approval {
         self.0.clone()
     }
@@ -194,7 +194,7 @@ impl Approver for Says {
 
 #[tokio::test]
 async fn an_approver_that_grants_nothing_fails_what_should_work() {
-    let nothing = || Says(Approval::Granted(Default::default()));
+    let nothing = || FixedApproval(Approval::Granted(Default::default()));
     let report = whole()
         .only("/read pub/a.txt")
         .only("environment/")
@@ -215,7 +215,7 @@ async fn an_approver_that_grants_nothing_fails_what_should_work() {
     let held = |name: &str| report.failures().any(|outcome| outcome.expectation.name == name);
     assert!(held("nothing/std/read /etc/passwd") && held("nothing/rhai/call a tool"), "{report}");
     assert!(held("nothing/import/be loaded with tenon:plugin/host-tools"), "{report}");
-    let undecided = || Says(Approval::Undecided);
+    let undecided = || FixedApproval(Approval::Undecided);
     let report = excerpt().run(|builder| builder.approver(undecided())).await;
     assert!(report.to_string().contains("which is not approved"), "{report}");
 }
@@ -256,10 +256,10 @@ async fn other_surroundings_are_noticed() {
 }
 
 /// A connector that does not care where it should connect to.
-struct Astray(SocketAddr);
+struct MisdirectingConnector(SocketAddr);
 
 #[async_trait]
-impl Connector for Astray {
+impl Connector for MisdirectingConnector {
     async fn connect(&self, _: SocketAddr) -> io::Result<Box<dyn Stream>> {
         SystemNetwork.connect(self.0).await
     }
@@ -267,8 +267,9 @@ impl Connector for Astray {
 
 #[tokio::test]
 async fn connections_that_lead_elsewhere_are_noticed() {
-    let server = crate::http::serve().await;
-    let report = excerpt().run(|builder| builder.connector(Astray(server.address))).await;
+    let server = crate::http_server::serve().await;
+    let report =
+        excerpt().run(|builder| builder.connector(MisdirectingConnector(server.address))).await;
     let of_network = |name: &&str| name.starts_with("network/") || name.contains("/get http");
     assert!(!report.passed() && failed(&report).iter().all(of_network), "{report}");
     assert!(report.to_string().contains("requests to the server: [], where"), "{report}");
@@ -324,7 +325,7 @@ async fn a_report_says_first_what_failed_and_can_be_awaited_anywhere() {
     passes(&report);
     let suite = whole().only("messaging/rhai/send");
     let running = async move {
-        suite.run(|builder| builder.approver(Says(Approval::Undecided))).await.to_string()
+        suite.run(|builder| builder.approver(FixedApproval(Approval::Undecided))).await.to_string()
     };
     let said = tokio::spawn(running).await.expect("it does not panic");
     let expected = "3 failed, 0 untried, 2 passed\n\n\

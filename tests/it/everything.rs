@@ -49,10 +49,10 @@ pub(crate) fn manifest(runtime: &str) -> String {
 
 /// A client with a user who fills in forms, and a model.
 #[derive(Clone, Default)]
-struct Client(Arc<Mutex<Vec<Value>>>);
+struct HostClient(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
-impl ClientFeatures for Client {
+impl ClientFeatures for HostClient {
     fn offers(&self) -> Offers {
         Offers { forms: true, pages: false, sampling: true, roots: false }
     }
@@ -88,8 +88,8 @@ impl ClientFeatures for Client {
 }
 
 /// A host of the project, and what its client was asked.
-async fn host(project: &Project) -> (Platform, Client) {
-    let client = Client::default();
+async fn host(project: &Project) -> (Platform, HostClient) {
+    let client = HostClient::default();
     let builder = project.builder().workspace(project.path("")).state(project.path("state"));
     let builder = builder.approver(GrantAll).client_features(client.clone());
     let platform = builder.build().await.expect("it is built");
@@ -352,13 +352,13 @@ pub(crate) async fn a_model_is_asked(project: Project) {
 }
 
 /// The client of one call.
-struct OwnClient {
+struct RecordingCallClient {
     user: &'static str,
     heard: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl ClientFeatures for OwnClient {
+impl ClientFeatures for RecordingCallClient {
     fn offers(&self) -> Offers {
         Offers { forms: self.user != "nobody", ..Offers::default() }
     }
@@ -373,7 +373,7 @@ impl ClientFeatures for OwnClient {
     }
 }
 
-impl CallClient for OwnClient {
+impl CallClient for RecordingCallClient {
     fn progress(&self, progress: Progress) {
         let Progress { done, total, .. } = progress;
         self.heard.lock().unwrap().push(format!("{done} of {total:?}"));
@@ -393,14 +393,14 @@ impl CallClient for OwnClient {
 
 pub(crate) async fn a_call_has_its_own_client(project: Project) {
     let (platform, of_host) = host(&project).await;
-    let call = async |client: &Arc<OwnClient>, tool: &str, arguments: Value| {
+    let call = async |client: &Arc<RecordingCallClient>, tool: &str, arguments: Value| {
         let client = Some(client.clone().into());
         let caller = Caller { client, ..Caller::default() };
         let name = format!("everything__{tool}");
         let result = platform.call(Call { name, arguments, caller }).await;
         result.map_or_else(|error| error.to_string(), |result| result.plain_text())
     };
-    let client = |user| Arc::new(OwnClient { user, heard: Mutex::default() });
+    let client = |user| Arc::new(RecordingCallClient { user, heard: Mutex::default() });
     for client in [client("ada"), client("bob")] {
         let said = call(&client, "test_elicitation", json!({ "message": "Who?" })).await;
         assert_eq!(said, format!("User response: accept, {}, own", client.user));

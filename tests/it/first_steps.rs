@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 use crate::guests;
-use crate::http::serve;
+use crate::http_server::serve;
 use crate::support::{Project, SCRIPTED_SERVER, parsed, stderr, stdout};
 
 const SCRIPT: &str =

@@ -23,9 +23,9 @@ const SCRIPT: &str =
     "tool(#{ name: \"t\", description: \"d\", schema: #{ type: \"object\" } }, |a| \"ran\");";
 
 /// A user with a guard, and a project of which all is trusted.
-struct Home(Project);
+struct GuardedUser(Project);
 
-impl Home {
+impl GuardedUser {
     /// One whose project's `tenon.toml` has this at its end.
     fn new(project: &str) -> Self {
         let home = Project::new("");
@@ -111,7 +111,7 @@ fn attempts(clean: &str) -> Vec<(&'static str, String)> {
 fn a_guard_asks_the_server_that_its_user_has_whatever_a_project_says() {
     let entry = Project::new("");
     for (what, attempt) in attempts(&entry.server("scanner", "clean")) {
-        let home = Home::new("");
+        let home = GuardedUser::new("");
         let first = if attempt.contains("plugins.scripts") {
             ""
         } else {
@@ -140,12 +140,12 @@ fn what_a_user_has_as_a_guard_keeps_its_tools() {
         "policy.plugins.guard.disabled_tools = [\"*\"]",
         "policy.plugins.guard.enabled_tools = []",
     ] {
-        let home = Home::new(attempt);
+        let home = GuardedUser::new(attempt);
         let tools = stdout(&home.tenon(&["tools"]));
         assert!(tools.contains("guard__own"), "{attempt}: {tools}");
     }
     // Its user does as they like.
-    let home = Home::new("");
+    let home = GuardedUser::new("");
     let config = fs::read_to_string(home.0.path("tenon/config.toml")).unwrap();
     home.0.write("tenon/config.toml", format!("{config}\ntools.guard__own.enabled = false"));
     let tools = stdout(&home.tenon(&["tools"]));
@@ -160,7 +160,7 @@ fn a_guard_knows_tools_by_the_names_that_its_user_gives_them() {
     for (style, name) in
         [("server__tool", "t__t"), ("namespace::tool", "t::t"), ("ext_id_tool", "ext_t_t")]
     {
-        let home = Home::new(&format!("names.style = {style:?}"));
+        let home = GuardedUser::new(&format!("names.style = {style:?}"));
         home.0.write("tenon/plugins/guard/guard.rhai", guard);
         home.tenon(&["approve", "guard", "--yes"]);
         let (code, said) = home.call(name);
@@ -180,7 +180,7 @@ fn a_guard_knows_tools_by_the_names_that_its_user_gives_them() {
 
 #[test]
 fn a_server_that_no_guard_turns_to_is_the_projects_where_both_have_one() {
-    let home = Home::new("");
+    let home = GuardedUser::new("");
     let attempt = format!("plugins.mcp = [{}]", home.0.server("other", "the project's"));
     home.0.write("checkout/tenon.toml", &attempt);
     let trust = home.tenon(&["trust"]);

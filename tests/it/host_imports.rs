@@ -148,10 +148,10 @@ async fn refusal(platform: &Platform, name: &str, arguments: Value) -> String {
 
 #[tokio::test]
 async fn what_is_not_granted_is_refused_in_the_same_words() {
-    struct Part;
+    struct GrantPart;
 
     #[async_trait]
-    impl Approver for Part {
+    impl Approver for GrantPart {
         async fn approve(&self, request: &ApprovalRequest) -> Approval {
             let mut granted = request.capabilities.clone();
             granted.insert("tools".into(), vec!["text_tools__slug".into()]);
@@ -161,7 +161,7 @@ async fn what_is_not_granted_is_refused_in_the_same_words() {
     }
 
     let post = Post::default();
-    let platform = platform(CAPABILITIES, Part, post.clone()).await;
+    let platform = platform(CAPABILITIES, GrantPart, post.clone()).await;
     for plugin in ["w", "r"] {
         let name = |tool: &str| format!("{plugin}__{tool}");
         let case = json!({ "name": "text_tools__count", "arguments": { "text": "A b" } });
@@ -222,10 +222,10 @@ async fn a_script_that_waits_for_the_host_does_not_hold_it_up() {
 }
 
 /// A keeper of one secret, which no environment has.
-struct Keeper;
+struct OneSecret;
 
 #[async_trait]
-impl SecretStore for Keeper {
+impl SecretStore for OneSecret {
     async fn secret(&self, plugin: &str, name: &str) -> Option<Secret> {
         (name == "api-key").then(|| Secret::new(format!("hunter22-{plugin}")))
     }
@@ -234,7 +234,7 @@ impl SecretStore for Keeper {
 #[tokio::test]
 async fn a_secret_reaches_the_plugin_and_nobody_else() {
     let project = project(CAPABILITIES);
-    let builder = project.builder().approver(GrantAll).secrets(Keeper);
+    let builder = project.builder().approver(GrantAll).secrets(OneSecret);
     let platform = Running::new(builder.build().await.expect("it is built"), project);
     let secret = |name: &str, plain: bool| json!({ "name": name, "plain": plain });
     let spelt = text(&platform, "w__secret", secret("api-key", false)).await;

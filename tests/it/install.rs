@@ -20,9 +20,9 @@ use crate::support::{Project, parsed, stderr, stdout};
 const AUTHORITIES: &str = "authorities.pem";
 
 /// A project with a cache of its own.
-struct Home(Arc<Project>);
+struct InstallProject(Arc<Project>);
 
-impl Home {
+impl InstallProject {
     fn new() -> Self {
         Self::with("")
     }
@@ -110,7 +110,7 @@ fn component() -> Vec<u8> {
 
 #[tokio::test]
 async fn a_component_is_installed_from_its_path_and_runs() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let digest = Digest::of(component()).named();
     let row = home.install(guests::TEXT_TOOLS, &[]).await;
     assert_eq!((&row["plugin"], &row["state"]), (&json!("text_tools"), &json!("installed")));
@@ -136,7 +136,7 @@ async fn a_component_is_installed_from_its_path_and_runs() {
 
 #[tokio::test]
 async fn what_is_changed_after_it_was_installed_is_not_loaded() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.install(guests::TEXT_TOOLS, &["--as", "t"]).await;
     assert_eq!(home.slug("t", 0).await, "a-b\n");
     home.tamper(".tenon/plugins/t/t.wasm");
@@ -195,7 +195,7 @@ async fn what_is_changed_after_it_was_installed_is_not_loaded() {
 
 #[tokio::test]
 async fn what_was_installed_and_is_gone_is_missed() {
-    let home = Home::with("hooks.on_failure = \"stop\"");
+    let home = InstallProject::with("hooks.on_failure = \"stop\"");
     home.0.write("guard.rhai", "fn BeforePlan(context) { veto(\"no\") }");
     home.install("guard.rhai", &[]).await;
     let plan = ["hook", "before-plan"];
@@ -230,7 +230,7 @@ async fn what_was_installed_and_is_gone_is_missed() {
 
 #[tokio::test]
 async fn what_is_replaced_by_something_else_is_told() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write("one.rhai", "");
     home.0.write("two.rhai", "");
     let digest = Digest::of("").named();
@@ -247,7 +247,7 @@ async fn what_is_replaced_by_something_else_is_told() {
 
 #[tokio::test]
 async fn what_no_host_would_load_is_not_installed() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let check = async |more: &str, script: &str, code: i32, because: &str| {
         home.0.write("s/plugin.toml", format!("{}\n{more}", manifest("rhai", "s.rhai")));
         home.0.write("s/s.rhai", script);
@@ -273,7 +273,7 @@ async fn what_no_host_would_load_is_not_installed() {
 
 #[tokio::test]
 async fn nothing_else_is_looked_at_to_read_a_manifest() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write("other.rhai", "");
     home.run(&["install", "other.rhai", "--user", "--yes"], 0).await;
     home.0.write("s/plugin.toml", "[plugin]\nid = \"s\"\nwrong = 1");
@@ -287,7 +287,7 @@ async fn nothing_else_is_looked_at_to_read_a_manifest() {
 
 #[tokio::test]
 async fn what_a_component_says_of_itself_may_be_anything() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let mut bytes = component();
     let (name, text) = ("licenses", "My Company Proprietary");
     bytes.extend([0, u8::try_from(1 + name.len() + text.len()).unwrap()]);
@@ -301,7 +301,7 @@ async fn what_a_component_says_of_itself_may_be_anything() {
 
 #[tokio::test]
 async fn a_component_that_is_not_valid_is_not_installed() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let mut bytes = component();
     let body = Parser::new(0).parse_all(&bytes).find_map(|payload| match payload.unwrap() {
         Payload::CodeSectionEntry(body) => Some(body.range()),
@@ -317,7 +317,7 @@ async fn a_component_that_is_not_valid_is_not_installed() {
 
 #[tokio::test]
 async fn with_locked_only_what_is_locked_is_let_in() {
-    let home = Home::with(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
+    let home = InstallProject::with(&format!("plugins.wasm = [{:?}]", guests::TEXT_TOOLS));
     home.install(guests::TEXT_TOOLS, &["--as", "t"]).await;
     home.slug("text_tools", 0).await;
     let locked = |name: &str| {
@@ -371,7 +371,7 @@ async fn with_locked_only_what_is_locked_is_let_in() {
 
 #[tokio::test]
 async fn a_folder_brings_its_requests_and_they_are_asked_about() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write("src/build/e.wasm", fs::read(guests::ESCAPE).unwrap());
     home.0.write("src/other.txt", "not for anybody");
     home.0.write("notes/a.txt", "granted");
@@ -409,7 +409,7 @@ async fn a_folder_brings_its_requests_and_they_are_asked_about() {
 
 #[tokio::test]
 async fn what_somebody_else_put_there_is_not_replaced() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write(
         ".tenon/plugins/t/plugin.toml",
         "plugin.id = \"t\"\nruntime = { kind = \"rhai\", path = \"t.rhai\" }",
@@ -437,7 +437,7 @@ async fn what_somebody_else_put_there_is_not_replaced() {
 /// An installation that was ended by force leaves what is in nobody's way, and is swept by the next.
 #[tokio::test]
 async fn what_an_installation_left_that_had_no_end_is_swept() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write(".tenon/plugins/t/.tenon-staged-abc", "half of it");
     home.run(&["install", guests::TEXT_TOOLS, "--as", "t"], 0).await;
     assert!(!home.0.path(".tenon/plugins/t/.tenon-staged-abc").exists());
@@ -447,7 +447,7 @@ async fn what_an_installation_left_that_had_no_end_is_swept() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.0.path(".tenon")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), home.0.path(".tenon/plugins")).unwrap();
@@ -492,7 +492,7 @@ async fn a_link_in_a_checkout_leads_nothing_elsewhere() {
 #[tokio::test]
 async fn what_goes_before_an_installed_plugin_is_not_approved_in_its_stead() {
     let check = async |name: &str, content: &str, more: &[&str]| {
-        let home = Home::new();
+        let home = InstallProject::new();
         home.source("src", "p.rhai");
         let text =
             format!("{}[capabilities]\nenvironment = [\"LANG\"]", manifest("rhai", "p.rhai"));
@@ -517,7 +517,7 @@ async fn what_goes_before_an_installed_plugin_is_not_approved_in_its_stead() {
 
 #[tokio::test]
 async fn what_was_installed_is_removed_whatever_its_manifest_says_now() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let (mine, theirs) = (".tenon/plugins/p/mine.txt", ".tenon/plugins/p/p.rhai");
     let again = async || {
         home.source("src", "p.rhai");
@@ -562,7 +562,7 @@ async fn what_was_installed_is_removed_whatever_its_manifest_says_now() {
 
 #[tokio::test]
 async fn what_cannot_be_installed_leaves_all_as_it_was() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.source("src", "p.rhai");
     home.run(&["install", "src"], 0).await;
     let lock = home.text("tenon.lock");
@@ -578,7 +578,7 @@ async fn what_cannot_be_installed_leaves_all_as_it_was() {
     check("other.rhai", 5).await;
     check("p.rhai/other.rhai", 5).await;
     // Nor does a first one bind what is not there.
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write(".tenon/plugins/p/plugin.toml/mine.txt", "mine");
     home.source("src", "build/p.rhai");
     home.run(&["install", "src", "--force"], 5).await;
@@ -587,7 +587,7 @@ async fn what_cannot_be_installed_leaves_all_as_it_was() {
 
 #[tokio::test]
 async fn what_cannot_work_is_not_installed() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let check = async |kind: &str, path: &str, because: &str| {
         home.source("src", path);
         home.0.write("src/plugin.toml", manifest(kind, path));
@@ -615,7 +615,7 @@ async fn what_cannot_work_is_not_installed() {
 
 #[tokio::test]
 async fn one_source_that_is_gone_keeps_no_other_plugin_away() {
-    let home = Home::new();
+    let home = InstallProject::new();
     for name in ["a.rhai", "b.rhai", "c.rhai"] {
         home.0.write(name, SCRIPT);
         home.run(&["install", name], 0).await;
@@ -655,7 +655,7 @@ async fn one_source_that_is_gone_keeps_no_other_plugin_away() {
 #[test]
 fn a_path_that_is_no_text_is_shown_as_far_as_it_is() {
     use std::os::unix::ffi::OsStrExt;
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write("p.rhai", SCRIPT);
     let folder = home.0.path("").join(std::ffi::OsStr::from_bytes(b"no\xfftext"));
     let run = |arguments: &[&str]| {
@@ -676,7 +676,7 @@ fn a_path_that_is_no_text_is_shown_as_far_as_it_is() {
 
 #[test]
 fn wrong_usage_is_an_object_for_programs() {
-    let home = Home::new();
+    let home = InstallProject::new();
     let output = home.0.tenon(&["--json", "install", "--nothing"]);
     assert_eq!(output.status.code(), Some(2));
     let error = &parsed(&output)["error"];
@@ -692,7 +692,7 @@ fn wrong_usage_is_an_object_for_programs() {
 
 #[tokio::test]
 async fn a_script_is_installed_for_the_user() {
-    let home = Home::new();
+    let home = InstallProject::new();
     home.0.write("greet.rhai", SCRIPT);
     home.run(&["install", "greet.rhai", "--user"], 0).await;
     assert_eq!(home.run(&["call", "greet__hi"], 0).await, "hello\n");

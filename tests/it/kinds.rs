@@ -78,7 +78,7 @@ macro_rules! kinds {
         mod $module {
             #[allow(unused_imports, reason = "one of them needs no kind")]
             use super::{PluginKind, subject, written_by_hand};
-            crate::suite::expectations!(suite! suite $subject =>);
+            crate::plugin_duties::expectations!(suite! plugin_duties $subject =>);
         }
     )*};
 }

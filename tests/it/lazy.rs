@@ -273,18 +273,18 @@ fn whoever_calls_a_tool_hears_of_its_server_and_of_guards_and_of_no_other() {
 /// What it offers may be up to what it can ask for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_known_of_a_server_is_what_it_told_a_client_with_the_same_features() {
-    struct McpJsonList;
-    impl ClientFeatures for McpJsonList {
+    struct OffersForms;
+    impl ClientFeatures for OffersForms {
         fn offers(&self) -> Offers {
             Offers { forms: true, ..Offers::default() }
         }
     }
     let project = project();
     ask_once(&project).await;
-    let other = builder(&project).client_features(McpJsonList).build().await.unwrap();
+    let other = builder(&project).client_features(OffersForms).build().await.unwrap();
     assert_eq!(state(&other), ServerState::Ready);
     other.shutdown().await;
-    for platform in [builder(&project), builder(&project).client_features(McpJsonList)] {
+    for platform in [builder(&project), builder(&project).client_features(OffersForms)] {
         let platform = platform.build().await.unwrap();
         assert_eq!(state(&platform), ServerState::Idle);
         platform.shutdown().await;

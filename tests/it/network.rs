@@ -11,7 +11,7 @@ use tenon_host::{CallError, Failure, PluginState};
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 use crate::guests;
-use crate::http::serve;
+use crate::http_server::serve;
 use crate::support::{Project, Running, call_within, text};
 
 /// The tools that fetch: two of the guest, one of the script.

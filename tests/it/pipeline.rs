@@ -421,16 +421,16 @@ async fn calls_are_recorded_with_who_made_them_and_how_they_ended() {
 
 /// Has nothing, and notes by which ids it was asked for it.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<String>>>);
+struct NotesCallIds(Arc<Mutex<Vec<String>>>);
 
-impl Asked {
+impl NotesCallIds {
     fn note(&self, context: CallContext) {
         self.0.lock().unwrap().push(context.call_id);
     }
 }
 
 #[async_trait]
-impl Plugin for Asked {
+impl Plugin for NotesCallIds {
     async fn register(&self) -> Result<Registration, Failure> {
         let identity = Identity::new("n", "1.0.0", "");
         Ok(Registration { resources: true, prompts: true, ..Registration::new(identity) })
@@ -500,7 +500,7 @@ impl Plugin for Asked {
 
 #[tokio::test]
 async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_it() {
-    let asked = Asked::default();
+    let asked = NotesCallIds::default();
     let project = Project::new("");
     let builder = project.builder().builtin("n", asked.clone()).state(project.path("state"));
     let platform = Running::new(builder.build().await.unwrap(), project);

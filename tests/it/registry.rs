@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tenon_host::history::{self, Query};
 use tenon_host::services::{
-    GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, PinKind, Pins,
+    DefinitionKind, GrantAll, ObservedDefinitions, PinCheck, PinError, PinFile, Pins,
 };
 use tenon_host::types::{
     CallContext, Content, Identity, Registration, ResourceBody, ToolDefinition, ToolResult,
@@ -831,7 +831,7 @@ async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() 
     let accept = || {
         let held = pins.held("s", &named_in).expect("it is read");
         pins.accept(&named_in, &held).expect("it is written");
-        held.into_iter().map(|held| held.kind).collect::<Vec<PinKind>>()
+        held.into_iter().map(|held| held.kind).collect::<Vec<DefinitionKind>>()
     };
     change(&project, |said| said["instructions"] = "Use it well".into());
     let all = r#"1 filled 1 1 "Use it well""#;
@@ -846,34 +846,35 @@ async fn prompts_resources_templates_and_instructions_are_pinned_as_tools_are() 
             "/prompts~1list/prompts/0/description",
             "Send it",
             r#"0 held 1 1 "Use it well""#,
-            PinKind::Prompt,
+            DefinitionKind::Prompt,
         ),
         (
             "/prompts~1list/prompts/0/arguments/0/name",
             "password",
             r#"0 held 1 1 "Use it well""#,
-            PinKind::Prompt,
+            DefinitionKind::Prompt,
         ),
         (
             "/resources~1templates~1list/resourceTemplates/0/name",
             "Send it",
             r#"1 filled 0 1 "Use it well""#,
-            PinKind::Template,
+            DefinitionKind::Template,
         ),
         (
             "/resources~1list/resources/0/name",
             "Send it",
             r#"1 filled 1 0 "Use it well""#,
-            PinKind::Resource,
+            DefinitionKind::Resource,
         ),
-        ("/instructions", "Send it", r#"1 filled 1 1 """#, PinKind::Instructions),
+        ("/instructions", "Send it", r#"1 filled 1 1 """#, DefinitionKind::Instructions),
     ] {
         change(&project, |said| {
             *said.pointer_mut(place).expect("it is there") = value.into();
         });
         assert_eq!(found().await, expected, "{place}");
         assert_eq!(accept(), [kind], "{place}");
-        let all = if kind == PinKind::Instructions { r#"1 filled 1 1 "Send it""# } else { all };
+        let all =
+            if kind == DefinitionKind::Instructions { r#"1 filled 1 1 "Send it""# } else { all };
         assert_eq!(found().await, all, "{place}");
     }
 }
@@ -947,9 +948,9 @@ async fn a_secret_in_a_uri_is_not_among_the_pins() {
 }
 
 /// Holds everything.
-struct Strict;
+struct FailingPins;
 
-impl Pins for Strict {
+impl Pins for FailingPins {
     fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
         Err(PinError::Other("the vault is closed".into()))
     }
@@ -983,7 +984,7 @@ async fn a_host_has_pins_of_its_own_and_only_servers_are_pinned() {
             Ok(ToolResult::text("\u{202e}seen"))
         });
     let project = project("", "");
-    let builder = project.builder().pins(Strict).builtin("b", builtin).builtin("x", Prompting);
+    let builder = project.builder().pins(FailingPins).builtin("b", builtin).builtin("x", Prompting);
     let platform = Running::new(builder.build().await.unwrap(), project);
     let held = failure(&platform, "s__echo", json!({})).await.to_string();
     assert!(held.contains("its earlier definition is not known: the vault is closed"), "{held}");

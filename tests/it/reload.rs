@@ -285,10 +285,10 @@ async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
     use std::sync::Mutex;
     use tenon_host::services::{Approval, ApprovalRequest, Approver};
 
-    struct Fickle(Arc<Mutex<Vec<String>>>);
+    struct GrantListed(Arc<Mutex<Vec<String>>>);
 
     #[async_trait::async_trait]
-    impl Approver for Fickle {
+    impl Approver for GrantListed {
         async fn approve(&self, _: &ApprovalRequest) -> Approval {
             Approval::Granted([("tools".to_string(), self.0.lock().unwrap().clone())].into())
         }
@@ -304,7 +304,7 @@ async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
     project.write("own/r/plugin.toml", manifest);
     project.write("own/r/s.rhai", script);
     let granted = Arc::new(Mutex::new(vec!["text_tools__*".to_string()]));
-    let approver = Fickle(granted.clone());
+    let approver = GrantListed(granted.clone());
     let platform = project.builder().approver(approver).build().await.unwrap();
     let call = json!({ "name": "text_tools__slug" });
     assert_eq!(text(&platform, "r__t", call.clone()).await, "a-b");

@@ -126,10 +126,10 @@ async fn each_scope_is_kept_by_itself_and_only_where_it_is_granted() {
 
 #[tokio::test]
 async fn what_is_not_granted_is_not_kept() {
-    struct Nothing;
+    struct GrantNothing;
 
     #[async_trait::async_trait]
-    impl Approver for Nothing {
+    impl Approver for GrantNothing {
         async fn approve(&self, _: &ApprovalRequest) -> Approval {
             Approval::Granted(Default::default())
         }
@@ -139,7 +139,8 @@ async fn what_is_not_granted_is_not_kept() {
     let project = project(PROJECT);
     project.write("tenon.toml", "plugins.folders = [\"own\"]\nhistory.enabled = false");
     let state = project.path("state");
-    let builder = project.builder().workspace(project.path("")).state(&state).approver(Nothing);
+    let builder =
+        project.builder().workspace(project.path("")).state(&state).approver(GrantNothing);
     let platform = builder.build().await.expect("it is built");
     let said = answer(&platform, "kept__get", json!({ "key": "k" })).await;
     assert!(said.contains("keeping state of the scope \"project\" is not granted"), "{said}");

@@ -163,12 +163,12 @@ struct Hostile {
     /// Links, and where they lead.
     links: Vec<(&'static str, &'static str)>,
     /// What becomes of it once the checkout is trusted.
-    trusted: Trusted,
+    trusted: OnceTrusted,
 }
 
 /// What becomes of something once its checkout is trusted.
 #[derive(Clone, Copy, PartialEq)]
-enum Trusted {
+enum OnceTrusted {
     /// It leaves a mark.
     Starts,
     /// It turns to the server that the test has.
@@ -199,7 +199,7 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// All that a checkout may bring. What is reached is at this address.
 fn hostile(address: &str) -> Vec<Hostile> {
-    use Trusted::{Compiles, Loads, Reaches, Starts, Stays};
+    use OnceTrusted::{Compiles, Loads, Reaches, Starts, Stays};
     let entry = |name: &str| format!("[[plugins.mcp]]\nname = {name:?}\n{}", starting(name));
     let bridge =
         |name: &str| format!("[plugin]\nid = {name:?}\n[runtime]\nkind = \"mcp-bridge\"\n");
@@ -207,7 +207,7 @@ fn hostile(address: &str) -> Vec<Hostile> {
         |name: &str| format!("{}[runtime.subprocess]\n{}", bridge(name), starting(name));
     let component = || fs::read(guests::HELLO).unwrap();
     let row = |name, trusted, files: Files, links| Hostile { name, files, links, trusted };
-    let rows: Vec<(&str, Trusted, Files)> = vec![
+    let rows: Vec<(&str, OnceTrusted, Files)> = vec![
         ("entry", Starts, vec![("tenon.toml", entry("entry").into())]),
         ("of-all", Starts, vec![(".mcp.json", started("mcpServers", "of-all", "of-all"))]),
         ("of-editor", Starts, vec![(".vscode/mcp.json", started("servers", "of-editor", "of-editor"))]),
@@ -601,19 +601,19 @@ fn a_row_does_nothing(number: usize) {
     // With trust it is there: nothing else kept it from running.
     let enabled = checkout.enabled();
     let is_there = enabled.iter().any(|plugin| plugin == name);
-    assert_eq!(is_there, trusted != Trusted::Stays, "{name}: {enabled:?}");
+    assert_eq!(is_there, trusted != OnceTrusted::Stays, "{name}: {enabled:?}");
     // What was compiled for other rows need not be compiled anew, but for what has to be seen to be compiled.
     let cache = match trusted {
-        Trusted::Compiles => checkout.0.path("cache"),
+        OnceTrusted::Compiles => checkout.0.path("cache"),
         _ => crate::support::cache(),
     };
     let doctor =
         checkout.command(&["--trust", "doctor"]).env("XDG_CACHE_HOME", cache).output().unwrap();
     let expected =
-        if trusted == Trusted::Starts { vec![format!("mark-{name}")] } else { Vec::new() };
+        if trusted == OnceTrusted::Starts { vec![format!("mark-{name}")] } else { Vec::new() };
     assert_eq!(checkout.marks(), expected, "{name}: {}", stderr(&doctor));
-    assert_eq!(listener.was_reached(), trusted == Trusted::Reaches, "{name}");
-    assert_eq!(checkout.has_compiled(), trusted == Trusted::Compiles, "{name}");
+    assert_eq!(listener.was_reached(), trusted == OnceTrusted::Reaches, "{name}");
+    assert_eq!(checkout.has_compiled(), trusted == OnceTrusted::Compiles, "{name}");
     let said = checkout.is_guarded(&["--trust"], name);
     assert_eq!(said.contains("the hook ran"), name == "hook", "{said}");
 }
@@ -658,7 +658,7 @@ fn no_verb_uses_what_nobody_trusts() {
                 let enabled = checkout.enabled();
                 for row in hostile("http://127.0.0.1:1/") {
                     let is_there = enabled.iter().any(|plugin| plugin == row.name);
-                    let expected = row.links.is_empty() && row.trusted != Trusted::Stays;
+                    let expected = row.links.is_empty() && row.trusted != OnceTrusted::Stays;
                     assert_eq!(is_there, expected, "{}: {enabled:?}", row.name);
                 }
             });

@@ -24,7 +24,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 use tenon_host::Platform;
 use tenon_host::services::GrantAll;
-use tenon_serve::{EveryClient, HttpSettings, Profile, Server, Settings};
+use tenon_serve::{AllClientFeatures, HttpSettings, Profile, Server, Settings};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -117,7 +117,7 @@ struct Served {
 impl Served {
     async fn start(project: &Project, prefix: bool, settings: HttpSettings) -> Self {
         let builder = project.builder().workspace(project.path("")).state(project.path("state"));
-        let builder = builder.approver(GrantAll).client_features(EveryClient).start_servers();
+        let builder = builder.approver(GrantAll).client_features(AllClientFeatures).start_servers();
         let platform = builder.build().await.expect("it is built");
         let profile = Settings::with_profile(Profile { prefix, ..Profile::default() });
         let server = Server::new(platform.clone(), profile).expect("there is a server");

@@ -7,7 +7,7 @@ use super::file::{Expected, ExpectedRequest};
 
 /// What came of a step.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct StepResult {
     /// What it says, for people.
     pub(super) text: String,
     /// What it says, for programs.
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
 /// What is not as expected, a text each.
 pub(super) fn problems(
     expected: &Expected,
-    outcome: &Outcome,
+    outcome: &StepResult,
     plugin: &RunningPlugin,
 ) -> Vec<String> {
     let mut problems = Vec::new();

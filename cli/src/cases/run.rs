@@ -16,7 +16,7 @@ use tenon_host::types::{
 use tenon_host::{CallError, HookOutcome, HostEnvironment};
 use tenon_test_host::{HttpAnswer, RunningPlugin, Scope, State, TestHost};
 
-use super::check::{Outcome, problems};
+use super::check::{StepResult, problems};
 use super::file::{Action, Case, CaseFile, Expected, Given, HttpRow, UserRow};
 use crate::authored::AuthoredPlugin;
 use crate::client::form;
@@ -137,7 +137,7 @@ async fn steps(plugin: &RunningPlugin, case: &Case) -> Vec<String> {
 }
 
 /// A host in which the plugin finds what is given, and the answers that it may ask for.
-fn test_host(plugin: &PluginUnderTest, given: &Given) -> (TestHost, Arc<PreparedAnswers>) {
+fn test_host(plugin: &PluginUnderTest, given: &Given) -> (TestHost, Arc<CaseAnswers>) {
     let mut host = TestHost::folder(&plugin.folder)
         .config(Value::Object(given.settings.clone().into_iter().collect()));
     let mut grants = plugin.requested.clone();
@@ -162,7 +162,7 @@ fn test_host(plugin: &PluginUnderTest, given: &Given) -> (TestHost, Arc<Prepared
         state.set(Scope::Project, key, value);
     }
     host = host.state(&state);
-    let answers = Arc::new(PreparedAnswers::of(given));
+    let answers = Arc::new(CaseAnswers::of(given));
     if !given.model.is_empty() {
         let answers = answers.clone();
         host = host.answer_model(move |_| Ok(Completion::text("default", answers.model.next())));
@@ -175,14 +175,14 @@ fn test_host(plugin: &PluginUnderTest, given: &Given) -> (TestHost, Arc<Prepared
 }
 
 /// What a case answers to questions.
-struct PreparedAnswers {
+struct CaseAnswers {
     model: InOrder<String>,
     user: InOrder<UserRow>,
     /// What is wrong with those that were given.
     wrong: Mutex<Vec<String>>,
 }
 
-impl PreparedAnswers {
+impl CaseAnswers {
     fn of(given: &Given) -> Self {
         let (model, user) = (given.model.clone(), given.user.clone());
         Self { model: InOrder::new(model), user: InOrder::new(user), wrong: Mutex::default() }
@@ -279,17 +279,17 @@ fn answer(row: &HttpRow) -> HttpAnswer {
 }
 
 /// Does a step.
-async fn outcome(plugin: &RunningPlugin, action: &Action) -> Outcome {
+async fn outcome(plugin: &RunningPlugin, action: &Action) -> StepResult {
     let done = match action {
         Action::Call { tool, arguments } => {
             plugin.call(tool, arguments.clone()).await.map(|result| {
                 let text = result.plain_text();
                 let structured = result.structured.as_deref().unwrap_or(&text);
-                Outcome {
+                StepResult {
                     json: serde_json::from_str(structured).ok(),
                     error: result.is_error.then(|| text.clone()),
                     text,
-                    ..Outcome::default()
+                    ..StepResult::default()
                 }
             })
         }
@@ -306,19 +306,25 @@ async fn outcome(plugin: &RunningPlugin, action: &Action) -> Outcome {
                     }
                 }
                 let text = report.context.to_string();
-                Outcome { text, json: Some(report.context), error, veto, ..Outcome::default() }
+                StepResult {
+                    text,
+                    json: Some(report.context),
+                    error,
+                    veto,
+                    ..StepResult::default()
+                }
             })
         }
         Action::Evaluate { strategy, subject, options } => {
             let evaluation = plugin.evaluate(strategy, subject.clone(), options.clone()).await;
-            evaluation.map(|evaluation| Outcome {
+            evaluation.map(|evaluation| StepResult {
                 json: Some(tenon_host::types::mcp_json::evaluation(&evaluation)),
                 score: Some(evaluation.score),
                 text: { evaluation.findings.iter() }
                     .map(|finding| finding.reason.as_str())
                     .collect::<Vec<_>>()
                     .join("\n"),
-                ..Outcome::default()
+                ..StepResult::default()
             })
         }
         Action::Complete { model, prompt } => {
@@ -346,15 +352,15 @@ async fn outcome(plugin: &RunningPlugin, action: &Action) -> Outcome {
             })
         }
     };
-    done.unwrap_or_else(|error: CallError| Outcome {
+    done.unwrap_or_else(|error: CallError| StepResult {
         error: Some(tenon_config::diagnostic::chain(&error)),
-        ..Outcome::default()
+        ..StepResult::default()
     })
 }
 
-fn of_text(text: String) -> Outcome {
+fn of_text(text: String) -> StepResult {
     let json: Option<Value> = serde_json::from_str(&text).ok();
-    Outcome { text, json, ..Outcome::default() }
+    StepResult { text, json, ..StepResult::default() }
 }
 
 fn text_of(contents: &ResourceContents) -> String {

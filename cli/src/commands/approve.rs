@@ -14,7 +14,7 @@ use tenon_host::types::name::nearest;
 use tenon_runs::Runs;
 
 use crate::approval::{
-    ValueKind, answer, approved, ask, command_form, is_terminal, left_out, shown,
+    CapabilityValues, answer, approved, ask, command_form, is_terminal, left_out, shown,
 };
 use crate::authored::same;
 use crate::call_approval::{self, json_of_standing, of_pending, of_standing};
@@ -131,7 +131,7 @@ struct PendingApproval {
     /// What was approved before.
     former: Option<FormerApproval>,
     /// What the user wants to grant, where that is said.
-    wanted: Option<ValueKind>,
+    wanted: Option<CapabilityValues>,
 }
 
 pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Error> {

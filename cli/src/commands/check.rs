@@ -14,13 +14,13 @@ use tenon_host::types::name::NameStyle;
 use tenon_host::types::text::one_line;
 use tenon_host::{Platform, PluginKind, PluginState, check_default_settings, check_settings};
 
-use crate::approval::ValueKind;
+use crate::approval::CapabilityValues;
 use crate::authored::{AuthoredPlugin, AuthoredPlugins};
 use crate::component::{Component, Import, UNREADABLE, WORLDS};
 use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
-use crate::listing::Listing;
 use crate::open::trust;
+use crate::plugin_lists::PluginLists;
 use crate::templates::Language;
 use crate::{Common, open, output, project_folder};
 
@@ -282,7 +282,7 @@ fn check_exports(findings: &mut Findings, component: &Component) {
 }
 
 /// Whether a host lends what it imports, and the manifest requests just that.
-fn check_imports(findings: &mut Findings, component: &Component, requested: &ValueKind) {
+fn check_imports(findings: &mut Findings, component: &Component, requested: &CapabilityValues) {
     for import in &component.imports {
         let name = &import.import;
         match import
@@ -306,7 +306,7 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Val
             ) => {}
         }
     }
-    for need in Need::all(&component.import_names(), requested, &ValueKind::new()) {
+    for need in Need::all(&component.import_names(), requested, &CapabilityValues::new()) {
         let Some(problem) = need.problem() else { continue };
         let line = Capability::named(need.capability).and_then(|capability| {
             match capability.availability {
@@ -398,7 +398,7 @@ struct ApproveWithoutGrants;
 #[async_trait]
 impl Approver for ApproveWithoutGrants {
     async fn approve(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Granted(ValueKind::new())
+        Approval::Granted(CapabilityValues::new())
     }
 }
 
@@ -449,7 +449,7 @@ async fn register(
             for tool in plugin.tools() {
                 check_name(findings, &authored.plugin, &tool.definition.name);
             }
-            let listing = Listing::of(&platform, id).await;
+            let listing = PluginLists::of(&platform, id).await;
             check_listing(findings, &authored.plugin, &listing);
             // A point runs all of its handlers.
             let mut points: Vec<_> = plugin.hooks().iter().map(|hook| &hook.point).collect();
@@ -504,7 +504,7 @@ async fn register(
 }
 
 /// Whether the plugin lists what it has. One that requests something may need it for that.
-fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &Listing) {
+fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &PluginLists) {
     let id = plugin.id();
     for (what, listed) in listing.parts() {
         let Err(error) = &listed.0 else { continue };

@@ -7,7 +7,7 @@ use tenon_config::discover::{Candidate, ServerLocation, Source};
 use tenon_host::{Platform, ServerRecorder};
 
 use crate::error::Error;
-use crate::recording::{RecordedCalls, RecordingReport, failed};
+use crate::recording::{CallsToMake, RecordingReport, failed};
 use crate::{Common, open, output};
 
 /// Find out which capabilities an MCP server needs
@@ -38,7 +38,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let candidate = local_server(&found, &server)?;
     let file = candidate.named_in().to_path_buf();
     let recorder = ServerRecorder::of_needs().map_err(failed)?;
-    let calls = RecordedCalls::parse(&call)?;
+    let calls = CallsToMake::parse(&call)?;
     output::note(&format!("{server} runs once with all files of its user"));
     let found = found.recording(server.clone(), recorder.clone());
     let platform = found.build(|candidate: &Candidate| candidate.id() == server);

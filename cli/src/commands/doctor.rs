@@ -17,8 +17,8 @@ use tenon_host::{
 use super::confine::{granted, local_server};
 use crate::error::{Error, Exit};
 use crate::hint::as_typed;
-use crate::listing::{Listed, Listing};
-use crate::recording::{RecordedCalls, RecordingReport, failed};
+use crate::plugin_lists::{PluginList, PluginLists};
+use crate::recording::{CallsToMake, RecordingReport, failed};
 use crate::{Common, open, output};
 
 /// Start all plugins and report their state
@@ -47,7 +47,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let Args { plugins, verbose, trace, call } = args;
     let found = open::found(common)?.starting_servers();
     if trace {
-        return trace_server(common, found, &plugins, RecordedCalls::parse(&call)?).await;
+        return trace_server(common, found, &plugins, CallsToMake::parse(&call)?).await;
     }
     let discovery = &found.discovery;
     let known = discovery.ids();
@@ -114,7 +114,7 @@ async fn trace_server(
     common: &Common,
     found: open::FoundPlugins,
     plugins: &[String],
-    calls: RecordedCalls,
+    calls: CallsToMake,
 ) -> Result<ExitCode, Error> {
     let [server] = plugins else {
         return Err(Error::Input("`--trace` is for one server".into()));
@@ -166,11 +166,12 @@ async fn trace_server(
 async fn listings(
     platform: &Platform,
     is_asked: impl Fn(&str) -> bool,
-) -> BTreeMap<String, Listing> {
+) -> BTreeMap<String, PluginLists> {
     let registry = platform.registry();
     let plugins = registry.plugins().iter().filter(|plugin| is_asked(plugin.id()));
-    let listings = plugins
-        .map(async |plugin| (plugin.id().to_string(), Listing::of(platform, plugin.id()).await));
+    let listings = plugins.map(async |plugin| {
+        (plugin.id().to_string(), PluginLists::of(platform, plugin.id()).await)
+    });
     join_all(listings).await.into_iter().collect()
 }
 
@@ -192,7 +193,7 @@ fn held(platform: &Platform, is_asked: impl Fn(&str) -> bool) -> Vec<Diagnostic>
 /// What there is to say.
 struct DoctorReport<'a> {
     registry: Arc<Registry>,
-    listings: BTreeMap<String, Listing>,
+    listings: BTreeMap<String, PluginLists>,
     reports: Vec<&'a PluginReport>,
     /// What is to be said of no plugin, or of one that is there all the same.
     notes: Vec<&'a Diagnostic>,
@@ -242,7 +243,7 @@ impl DoctorReport<'_> {
             more.push(format!("tools: {}", tools.join(", ")));
         }
         let listing = self.listings.get(&report.plugin);
-        for (what, listed) in listing.into_iter().flat_map(Listing::parts) {
+        for (what, listed) in listing.into_iter().flat_map(PluginLists::parts) {
             match &listed.0 {
                 Ok(names) if names.is_empty() => {}
                 Ok(names) => more.push(format!("{what}: {}", names.join(", "))),
@@ -357,7 +358,8 @@ impl DoctorReport<'_> {
     fn row(&self, report: &PluginReport) -> Value {
         let listing = self.listings.get(&report.plugin);
         // It has none if it is not there; how many, a plugin that does not list them does not say.
-        let count = |of: fn(&Listing) -> &Listed| listing.map_or(Some(0), |all| of(all).count());
+        let count =
+            |of: fn(&PluginLists) -> &PluginList| listing.map_or(Some(0), |all| of(all).count());
         json!({
             "plugin": report.plugin,
             "kind": report.kind,
@@ -384,7 +386,8 @@ impl DoctorReport<'_> {
     /// Whether a plugin is there, and with what: `github (ok, 12 tools)`.
     fn standing(&self, report: &PluginReport) -> String {
         let listing = self.listings.get(&report.plugin);
-        let count = |of: fn(&Listing) -> &Listed| listing.map_or(0, |all| of(all).names().len());
+        let count =
+            |of: fn(&PluginLists) -> &PluginList| listing.map_or(0, |all| of(all).names().len());
         let counts = [
             (report.tools, "tool"),
             (report.hooks, "hook"),

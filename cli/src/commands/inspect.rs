@@ -13,7 +13,7 @@ use tenon_host::Limits;
 use tenon_host::services::{Approval, GrantWarning};
 use tenon_host::types::text::one_line;
 
-use crate::approval::{ValueKind, command_form, command_lines};
+use crate::approval::{CapabilityValues, command_form, command_lines};
 use crate::authored::same;
 use crate::component::{Component, Import};
 use crate::error::Error;
@@ -208,13 +208,13 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 }
 
 /// What of a plugin's requests is granted now.
-fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<ValueKind, Error> {
+fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<CapabilityValues, Error> {
     let (Some(request), Some(file)) = (plugin.approval_request(), found.approvals()) else {
-        return Ok(ValueKind::new());
+        return Ok(CapabilityValues::new());
     };
     Ok(match file.verdict(&request)? {
         Approval::Granted(granted) => request.within(&granted),
-        Approval::Undecided | Approval::Stale(_) => ValueKind::new(),
+        Approval::Undecided | Approval::Stale(_) => CapabilityValues::new(),
     })
 }
 
@@ -222,8 +222,8 @@ fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<ValueKind, Error>
 fn warnings(
     found: &FoundPlugins,
     plugin: &Candidate,
-    requested: &ValueKind,
-    granted: &ValueKind,
+    requested: &CapabilityValues,
+    granted: &CapabilityValues,
 ) -> Vec<GrantWarning> {
     let (host_environment, deciding) = (&found.sources.host_environment, &found.discovery.deciding);
     let mut warnings = plugin.warnings_of(requested, host_environment, deciding);

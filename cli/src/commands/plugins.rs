@@ -1,7 +1,7 @@
 //! `tenon plugins`
 
 use std::process::ExitCode;
-use tenon_config::admit::{Contents, Rules, Snapshot};
+use tenon_config::admit::{Contents, PluginOverview, Rules};
 use tenon_host::services::ask_approver;
 use tenon_host::types::text::visible;
 
@@ -24,8 +24,8 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
         }
         None => rules,
     };
-    let mut snapshot = Snapshot::new(&found.discovery, &rules);
-    let Snapshot { plugins, diagnostics, warnings } = &mut snapshot;
+    let mut snapshot = PluginOverview::new(&found.discovery, &rules);
+    let PluginOverview { plugins, diagnostics, warnings } = &mut snapshot;
     let notes = diagnostics.iter_mut().chain(warnings);
     let remedies = notes.map(|note| &mut note.remedy);
     let remedies = plugins.iter_mut().map(|plugin| &mut plugin.remedy).chain(remedies);

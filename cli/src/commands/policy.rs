@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use tenon_host::policy::{CallDecision, CallExplanation, CallFacts, Fit, RuleTrial};
+use tenon_host::call_policy::{CallDecision, CallExplanation, CallFacts, Fit, RuleTrial};
 use tenon_host::types::text::one_line;
 
 use crate::error::{Error, Exit};

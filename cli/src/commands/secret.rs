@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use tenon_config::diagnostic::chain;
 use tenon_config::secret::{
-    LocalSecretStore, MIN_SECRET_LENGTH, PrivateValues, Secret, Storage, ValueError, is_value_name,
-    secret_variable,
+    LocalSecretStore, MIN_SECRET_LENGTH, PrivateValueError, PrivateValues, Secret, Storage,
+    is_value_name, secret_variable,
 };
 use tenon_host::HostEnvironment;
 
@@ -68,7 +68,7 @@ const MAX_SECRET_BYTES: u64 = 64 << 10;
 fn name(text: &str) -> Result<String, String> {
     match is_value_name(text) {
         true => Ok(text.to_string()),
-        false => Err(ValueError::Name(text.into()).to_string()),
+        false => Err(PrivateValueError::Name(text.into()).to_string()),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
 }
 
-fn failed(error: ValueError) -> Error {
+fn failed(error: PrivateValueError) -> Error {
     Error::Host(chain(&error))
 }
 
@@ -109,7 +109,7 @@ fn set(
     };
     let value = value(name)?;
     let storage = stored.write(name, &value, wanted).map_err(|error| match error {
-        ValueError::Keychain(_) if wanted.is_none() => {
+        PrivateValueError::Keychain(_) if wanted.is_none() => {
             Error::Host(format!("{}; `--file` stores it in a file", chain(&error)))
         }
         error => failed(error),

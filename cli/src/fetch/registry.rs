@@ -26,7 +26,7 @@ use super::PublishedPlugin;
 use super::blobs::Blobs;
 use super::reference::Reference;
 use crate::fetch_error::FetchError;
-use crate::web::{Answer, Web, shown};
+use crate::web::{Response, Web, shown};
 
 /// The annotation in which a manifest has the `plugin.toml` of its component.
 pub(super) const PLUGIN: &str = "tenon.plugin.toml";
@@ -310,7 +310,7 @@ impl<'a> Repository<'a> {
         Ok(descriptor)
     }
 
-    async fn get(&mut self, path: &str, accept: &'static str) -> Result<Answer, FetchError> {
+    async fn get(&mut self, path: &str, accept: &'static str) -> Result<Response, FetchError> {
         let headers = [(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect();
         let url = self.url(path)?;
         self.ask(Method::GET, url, headers, Bytes::new()).await
@@ -323,7 +323,7 @@ impl<'a> Repository<'a> {
         url: Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<Response, FetchError> {
         let answer = self.ask_as_known(&method, &url, &headers, &body).await?;
         // Who was led elsewhere is asked there by somebody else than the registry.
         let is_asked = answer.status == StatusCode::UNAUTHORIZED;
@@ -347,7 +347,7 @@ impl<'a> Repository<'a> {
         url: &Url,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<Response, FetchError> {
         let mut headers = headers.clone();
         headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
         match *method == Method::GET {
@@ -434,11 +434,11 @@ pub(super) fn expect(what: &str, expected: Digest, bytes: &[u8]) -> Result<(), F
     }
 }
 
-fn status(answer: &Answer) -> FetchError {
+fn status(answer: &Response) -> FetchError {
     FetchError::Status { url: shown(&answer.url), status: answer.status }
 }
 
-fn done(answer: Answer, expected: &[StatusCode]) -> Result<(), FetchError> {
+fn done(answer: Response, expected: &[StatusCode]) -> Result<(), FetchError> {
     match expected.contains(&answer.status) {
         true => Ok(()),
         false => Err(status(&answer)),

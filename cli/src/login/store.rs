@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_config::files::{self, Digest};
-use tenon_config::secret::{PrivateValues, Secret, Storage, ValueError};
+use tenon_config::secret::{PrivateValueError, PrivateValues, Secret, Storage};
 use tenon_host::HostEnvironment;
 
 use super::error::LoginError;
@@ -124,7 +124,7 @@ impl LoginStore {
         let name = Self::name(server);
         let written = match self.values.write(&name, &value, None) {
             // Some take short texts only.
-            Err(ValueError::Keychain(problem)) => {
+            Err(PrivateValueError::Keychain(problem)) => {
                 tracing::warn!(
                     "the system's keychain does not keep the login ({problem}); it is in a private file"
                 );

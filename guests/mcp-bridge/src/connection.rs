@@ -26,10 +26,10 @@ use crate::bindings::tenon::plugin::types::{Error, ErrorCode};
 use crate::configuration::Configuration;
 use crate::convert;
 use crate::server_requests;
-use crate::transport::{self, Event, Head};
+use crate::transport::{self, Event, RequestHead};
 
 /// What an operation came to.
-type Ended = Result<Outcome, mcp_client::Error>;
+type OperationOutcome = Result<Outcome, mcp_client::Error>;
 
 struct State {
     client: Client,
@@ -64,7 +64,7 @@ pub(crate) struct ToolCallOptions {
 
 /// An operation whose end somebody waits for.
 struct OperationWaiter {
-    done: oneshot::Sender<Ended>,
+    done: oneshot::Sender<OperationOutcome>,
     /// The host's call that it serves, if it serves one, for its cancellation and progress.
     call_id: Option<String>,
     /// What the server asks for meanwhile. Who waits asks the host in a task of its own, so that the host knows for
@@ -181,12 +181,12 @@ impl State {
     }
 
     /// What a request is about.
-    fn head(&self, id: u64) -> Option<Head> {
+    fn head(&self, id: u64) -> Option<RequestHead> {
         let (method, subject) = self.client.head(id)?;
         let called = subject.filter(|_| method == "tools/call");
         let called = called.and_then(|tool| self.tools.as_ref()?.get(tool));
         let mirrored = called.map(|called| called.mirrored.clone());
-        Some(Head {
+        Some(RequestHead {
             id,
             method,
             subject: subject.map(Into::into),
@@ -226,7 +226,7 @@ impl State {
         &mut self,
         operation: OperationId,
         call_id: Option<&str>,
-    ) -> (oneshot::Receiver<Ended>, mpsc::UnboundedReceiver<ServerRequest>) {
+    ) -> (oneshot::Receiver<OperationOutcome>, mpsc::UnboundedReceiver<ServerRequest>) {
         let (done, ended) = oneshot::channel();
         let (asks, asked) = mpsc::unbounded();
         let call_id = call_id.map(Into::into);
@@ -461,7 +461,7 @@ pub(crate) fn client_features() -> Features {
 pub(crate) async fn run(
     call_id: Option<&str>,
     begin: impl FnOnce(&mut Client, u64) -> OperationId,
-) -> Ended {
+) -> OperationOutcome {
     let now = transport::now();
     let (mut ended, mut asked) = with(|state| {
         let operation = begin(&mut state.client, now);

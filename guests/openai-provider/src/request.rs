@@ -21,11 +21,11 @@ use crate::settings::{MaxTokensField, Settings};
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<Said<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<ChatToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,11 +50,11 @@ struct Body<'a> {
 
 /// A message.
 #[derive(Serialize)]
-struct Said<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     content: Option<Words<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
@@ -96,7 +96,7 @@ struct InputAudio {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
-struct Call<'a> {
+struct ChatToolCall<'a> {
     id: &'a str,
     function: CallFunction<'a>,
 }
@@ -123,7 +123,7 @@ struct ToolFunction<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Choice<'a> {
+enum ChatToolChoice<'a> {
     Word(&'static str),
     Named(NamedChoice<'a>),
 }
@@ -233,17 +233,17 @@ fn object(json: &str) -> Result<&RawValue, String> {
     if raw.get().starts_with('{') { Ok(raw) } else { Err("is no JSON object".into()) }
 }
 
-fn choice(request: &CompletionRequest) -> Result<Option<Choice<'_>>, Error> {
+fn choice(request: &CompletionRequest) -> Result<Option<ChatToolChoice<'_>>, Error> {
     let any = !request.tools.is_empty();
     Ok(match &request.tool_choice {
         ToolChoice::Auto => None,
-        ToolChoice::None => any.then_some(Choice::Word("none")),
-        ToolChoice::Required if any => Some(Choice::Word("required")),
+        ToolChoice::None => any.then_some(ChatToolChoice::Word("none")),
+        ToolChoice::Required if any => Some(ChatToolChoice::Word("required")),
         ToolChoice::Required => {
             return Err(invalid("a tool is required, and the request has none"));
         }
         ToolChoice::Named(name) if request.tools.iter().any(|tool| tool.name == *name) => {
-            Some(Choice::Named(NamedChoice { function: Name { name } }))
+            Some(ChatToolChoice::Named(NamedChoice { function: Name { name } }))
         }
         ToolChoice::Named(name) => {
             return Err(invalid(format!(
@@ -312,7 +312,7 @@ fn can_be_strict(schema: &Value) -> bool {
 
 /// The messages. The answer of a tool is a message of its own, and holds text only; media that
 /// tools gave follow as the user's, after the last answer in a row.
-fn messages(messages: &[Message]) -> Result<Vec<Said<'_>>, Error> {
+fn messages(messages: &[Message]) -> Result<Vec<ChatMessage<'_>>, Error> {
     let mut said = Vec::new();
     let mut media = Vec::new();
     for (i, message) in messages.iter().enumerate() {
@@ -341,12 +341,12 @@ fn messages(messages: &[Message]) -> Result<Vec<Said<'_>>, Error> {
     Ok(said)
 }
 
-fn follow_up<'a>(media: &mut Vec<Piece<'a>>) -> Option<Said<'a>> {
+fn follow_up<'a>(media: &mut Vec<Piece<'a>>) -> Option<ChatMessage<'a>> {
     (!media.is_empty()).then(|| plain("user", std::mem::take(media), "\n"))
 }
 
 /// A message of pieces; texts alone are joined.
-fn plain<'a>(role: &'static str, pieces: Vec<Piece<'a>>, between: &str) -> Said<'a> {
+fn plain<'a>(role: &'static str, pieces: Vec<Piece<'a>>, between: &str) -> ChatMessage<'a> {
     let texts: Option<Vec<&str>> = pieces
         .iter()
         .map(|piece| if let Piece::Text { text } = piece { Some(text.as_str()) } else { None })
@@ -355,7 +355,7 @@ fn plain<'a>(role: &'static str, pieces: Vec<Piece<'a>>, between: &str) -> Said<
         Some(texts) => Words::Text(texts.join(between)),
         None => Words::Pieces(pieces),
     };
-    Said { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+    ChatMessage { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
 }
 
 fn pieces(parts: &[Part]) -> Result<Vec<Piece<'_>>, String> {
@@ -374,7 +374,7 @@ fn pieces(parts: &[Part]) -> Result<Vec<Piece<'_>>, String> {
 }
 
 /// What the assistant said. Its reasoning stays here: chat completions do not take it back.
-fn assistant(parts: &[Part]) -> Result<Said<'_>, String> {
+fn assistant(parts: &[Part]) -> Result<ChatMessage<'_>, String> {
     let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
     for part in parts {
@@ -388,14 +388,14 @@ fn assistant(parts: &[Part]) -> Result<Said<'_>, String> {
                     arguments => arguments,
                 };
                 let function = CallFunction { name: &call.name, arguments };
-                tool_calls.push(Call { id: &call.id, function });
+                tool_calls.push(ChatToolCall { id: &call.id, function });
             }
             part => return Err(format!("the assistant cannot say {}", kind(part))),
         }
     }
     let silent = pieces.is_empty() && !tool_calls.is_empty();
     let said = plain("assistant", pieces, "");
-    Ok(Said { content: said.content.filter(|_| !silent), tool_calls, ..said })
+    Ok(ChatMessage { content: said.content.filter(|_| !silent), tool_calls, ..said })
 }
 
 fn other(json: &str) -> Result<Piece<'_>, String> {
@@ -403,7 +403,7 @@ fn other(json: &str) -> Result<Piece<'_>, String> {
 }
 
 /// The answer of a tool. What is no text goes to `media`.
-fn tool<'a>(answer: &'a ToolCallResult, media: &mut Vec<Piece<'a>>) -> Said<'a> {
+fn tool<'a>(answer: &'a ToolCallResult, media: &mut Vec<Piece<'a>>) -> ChatMessage<'a> {
     let mut texts = Vec::new();
     let mut shown = Vec::new();
     for block in &answer.content {
@@ -421,7 +421,7 @@ fn tool<'a>(answer: &'a ToolCallResult, media: &mut Vec<Piece<'a>>) -> Said<'a> 
         media.push(Piece::Text { text });
         media.extend(shown);
     }
-    Said {
+    ChatMessage {
         role: "tool",
         content: Some(Words::Text(texts.join("\n"))),
         tool_calls: Vec::new(),

@@ -23,20 +23,20 @@ pub(crate) struct Client {
 /// What was asked so far, in its order.
 #[derive(Default)]
 pub(crate) struct Asked {
-    pub(crate) forms: Requests<FormRequest>,
-    pub(crate) pages: Requests<UrlRequest>,
-    pub(crate) model: Requests<CompletionRequest>,
+    pub(crate) forms: RequestLog<FormRequest>,
+    pub(crate) pages: RequestLog<UrlRequest>,
+    pub(crate) model: RequestLog<CompletionRequest>,
 }
 
-pub(crate) struct Requests<T>(Mutex<Vec<T>>);
+pub(crate) struct RequestLog<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Requests<T> {
+impl<T> Default for RequestLog<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Clone> Requests<T> {
+impl<T: Clone> RequestLog<T> {
     pub(crate) fn all(&self) -> Vec<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

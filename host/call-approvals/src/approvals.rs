@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, Item, ItemQuota, MAX_BATCH_ENTRIES, ProcessLock, Store, StoreError,
+    Change, Durability, Item, ItemQuota, LivenessLock, MAX_BATCH_ENTRIES, Store, StoreError,
     all_items,
 };
 
@@ -52,15 +52,15 @@ pub struct CallApprovals {
     quota: ItemQuota,
     quota_of_one: ItemQuota,
     /// The lock that says that this process lives, from the first call on that begins.
-    lock: ProcessLock,
+    lock: LivenessLock,
     /// Who decides by this value.
     decided_by: Option<Decider>,
     /// Calls of this process that are over, which the store could not be told.
-    untold: Mutex<Vec<EndedCall>>,
+    untold: Mutex<Vec<ApprovedCall>>,
 }
 
 /// A call that is over.
-struct EndedCall {
+struct ApprovedCall {
     key: String,
     approval: Approval,
     /// How it ended, if that is known.
@@ -103,7 +103,7 @@ pub enum Found {
 impl CallApprovals {
     /// The approvals that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let (lock, untold) = (ProcessLock::new("process/"), Mutex::default());
+        let (lock, untold) = (LivenessLock::new("process/"), Mutex::default());
         let decided_by = None;
         Self { store, quota: QUOTA, quota_of_one: QUOTA_OF_ONE, lock, decided_by, untold }
     }
@@ -579,7 +579,7 @@ impl CallApprovals {
             }
             changed => changed?,
         };
-        let call = EndedCall { key, approval: running, outcome: None };
+        let call = ApprovedCall { key, approval: running, outcome: None };
         Ok(has_begun.then(|| BegunCall { approvals: self.clone(), call: Some(call) }))
     }
 
@@ -601,12 +601,12 @@ impl CallApprovals {
         }
     }
 
-    fn untold(&self) -> std::sync::MutexGuard<'_, Vec<EndedCall>> {
+    fn untold(&self) -> std::sync::MutexGuard<'_, Vec<ApprovedCall>> {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a call is over. Where the store fails, it is told later.
-    fn end(&self, call: EndedCall, now: u64) -> Result<()> {
+    fn end(&self, call: ApprovedCall, now: u64) -> Result<()> {
         let ended = self.try_end(&call, now);
         if ended.is_err() {
             self.untold().push(call);
@@ -614,8 +614,8 @@ impl CallApprovals {
         ended
     }
 
-    fn try_end(&self, call: &EndedCall, now: u64) -> Result<()> {
-        let EndedCall { key, approval, outcome } = call;
+    fn try_end(&self, call: &ApprovedCall, now: u64) -> Result<()> {
+        let ApprovedCall { key, approval, outcome } = call;
         let item = self.store.item(BEGUN, key)?;
         let Some(outcome) = outcome else {
             return item.map_or(Ok(()), |item| self.lose(&item, approval, now));
@@ -889,7 +889,7 @@ impl CallApprovals {
 pub struct BegunCall {
     approvals: Arc<CallApprovals>,
     /// Nothing, once it is over.
-    call: Option<EndedCall>,
+    call: Option<ApprovedCall>,
 }
 
 impl std::fmt::Debug for BegunCall {
@@ -912,7 +912,7 @@ impl BegunCall {
     /// unknown how the call ended.
     pub fn end(mut self, outcome: &str, now: u64) -> Result<()> {
         let Some(call) = self.call.take() else { return Ok(()) };
-        self.approvals.end(EndedCall { outcome: Some(outcome.to_string()), ..call }, now)
+        self.approvals.end(ApprovedCall { outcome: Some(outcome.to_string()), ..call }, now)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::diagnostic::Diagnostic;
 use crate::discover::{AdmissionFacts, Candidate, Discovery, Origin, PluginKind, SkippedEntry};
 use crate::files::Digest;
 use crate::grant::{CAPABILITIES, Capability, Eligibility, GrantSet, Grants, SECRETS};
-use crate::lock::LockEntry;
+use crate::lock::LockBinding;
 use crate::policy::{ConfinementMode, Policy, PolicyRefusal};
 use crate::secret::Secret;
 
@@ -403,8 +403,8 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
 /// Whether it is what was installed. The code that is not known here, loading looks at.
 fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let (file, code, manifest, skills) = match candidate.lock_entry.as_ref()? {
-        LockEntry::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
-        LockEntry::Bound { file, code, manifest, skills } => (file, *code, *manifest, *skills),
+        LockBinding::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
+        LockBinding::Bound { file, code, manifest, skills } => (file, *code, *manifest, *skills),
     };
     let known = rules.contents.0.get(&candidate.id).copied();
     let own_skills = candidate.skills.as_ref().map(|skills| skills.digest());
@@ -522,7 +522,7 @@ fn known() -> String {
 /// Which plugins are enabled and which are not, and why. It is made without running any, and holds
 /// nothing but words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Snapshot {
+pub struct PluginOverview {
     /// The plugins: those that may be loaded in their order, then the others.
     pub plugins: Vec<PluginStatus>,
     /// What could not be read or understood.
@@ -566,7 +566,7 @@ pub struct PluginStatus {
     pub remedy: Option<String>,
 }
 
-impl Snapshot {
+impl PluginOverview {
     /// How everything that was found stands under these rules.
     pub fn new(discovery: &Discovery, rules: &Rules) -> Self {
         let candidates = discovery.candidates.iter().map(|candidate| {
@@ -627,7 +627,7 @@ impl Snapshot {
     }
 }
 
-impl fmt::Display for Snapshot {
+impl fmt::Display for PluginOverview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.plugins.iter().map(|plugin| plugin.plugin.len()).max().unwrap_or(0);
         for standing in &self.plugins {

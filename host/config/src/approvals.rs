@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 use crate::approval::{Approval, ApprovalChange, ApprovalRequest, Approver, ServerParameters};
 use crate::files::{MAX_CONFIGURATION_BYTES, real_or_absolute};
-use crate::json_file::{JsonStore, StoreError};
+use crate::json_file::{JsonFile, JsonFileError};
 
 /// Approvals in a file, which only this user can write to.
 #[derive(Debug, Clone)]
 pub struct ApprovalFile {
-    store: JsonStore,
+    store: JsonFile,
 }
 
 /// Why approvals cannot be read or kept.
@@ -96,7 +96,7 @@ struct ApprovalEntry {
 impl ApprovalFile {
     /// Approvals in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), MAX_CONFIGURATION_BYTES) }
+        Self { store: JsonFile::new(path.into(), MAX_CONFIGURATION_BYTES) }
     }
 
     /// Where they are.
@@ -191,12 +191,12 @@ impl ApprovalFile {
         self.store.change(change).map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: StoreError) -> ApprovalError {
+    fn error(&self, error: JsonFileError) -> ApprovalError {
         let path = self.path().to_path_buf();
         match error {
-            StoreError::Unguarded(path) => ApprovalError::Unguarded(path),
-            StoreError::Io(error) => ApprovalError::File(path, error),
-            StoreError::Damaged(error) => ApprovalError::Damaged(path, error),
+            JsonFileError::Unguarded(path) => ApprovalError::Unguarded(path),
+            JsonFileError::Io(error) => ApprovalError::File(path, error),
+            JsonFileError::Damaged(error) => ApprovalError::Damaged(path, error),
         }
     }
 }

@@ -123,14 +123,14 @@ impl fmt::Display for RuleSource {
 #[derive(Debug, Clone, Default)]
 pub struct CallRules {
     /// Those of the project, or of configurations that were made in code.
-    project: Vec<FileRules>,
+    project: Vec<ConfigRules>,
     /// Those of the user, where they are apart.
-    user: Vec<FileRules>,
+    user: Vec<ConfigRules>,
 }
 
 /// The rules of one configuration.
 #[derive(Debug, Clone)]
-struct FileRules {
+struct ConfigRules {
     file: Arc<Path>,
     rules: Vec<Arc<CallRule>>,
     /// What calls of tools change, by patterns of their names.
@@ -140,7 +140,7 @@ struct FileRules {
     profiles: Arc<[(String, CallMode)]>,
 }
 
-impl FileRules {
+impl ConfigRules {
     fn new(config: &Config) -> Self {
         let modes = config.profiles.iter();
         let modes = modes.filter_map(|(name, profile)| Some((name.clone(), profile.calls?)));
@@ -169,10 +169,12 @@ impl CallRules {
         let is_apart = configs.iter().any(|config| is_bounded(config, configs));
         for config in configs {
             match !is_apart || config.origin == Origin::User {
-                true => rules.user.push(FileRules::new(config)),
+                true => rules.user.push(ConfigRules::new(config)),
                 // Profiles are the user's, whose own file says which modes they have.
                 false => {
-                    rules.project.push(FileRules { profiles: [].into(), ..FileRules::new(config) });
+                    rules
+                        .project
+                        .push(ConfigRules { profiles: [].into(), ..ConfigRules::new(config) });
                 }
             }
         }
@@ -211,7 +213,7 @@ pub struct CallPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PolicyLayer {
     /// In the order in which they are asked.
-    rules: Vec<ToolRuleOfFile>,
+    rules: Vec<ApplicableRule>,
     /// The arguments that rules are about: each is looked up once for a call.
     pointers: Vec<ArgumentPointer>,
     known: KnownEffects,
@@ -221,7 +223,7 @@ struct PolicyLayer {
 
 /// A rule that speaks of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ToolRuleOfFile {
+struct ApplicableRule {
     rule: Arc<CallRule>,
     file: Arc<Path>,
     /// How what is known of the tool fits.
@@ -229,17 +231,17 @@ struct ToolRuleOfFile {
     /// The numbers of its arguments among [`PolicyLayer::pointers`].
     pointers: Vec<usize>,
     /// How an argument begins, by its number, that has to equal a text.
-    needs: Option<(usize, TextStart)>,
+    needs: Option<(usize, TextPrefix)>,
 }
 
 /// The length and the beginning of a text. Most rules that need another text are told apart by it, without a look at them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TextStart {
+struct TextPrefix {
     length: usize,
     bytes: [u8; 8],
 }
 
-impl TextStart {
+impl TextPrefix {
     fn of(text: &str) -> Self {
         let mut bytes = [0; 8];
         let known = text.len().min(bytes.len());
@@ -248,7 +250,7 @@ impl TextStart {
     }
 }
 
-impl ToolRuleOfFile {
+impl ApplicableRule {
     fn source(&self) -> RuleSource {
         let CallRule { pattern, number, .. } = &*self.rule;
         RuleSource { file: self.file.clone(), pattern: pattern.clone(), number: *number }
@@ -256,7 +258,7 @@ impl ToolRuleOfFile {
 }
 
 impl PolicyLayer {
-    fn new(files: &[FileRules], names: &[&str], hints: ToolAnnotations) -> Self {
+    fn new(files: &[ConfigRules], names: &[&str], hints: ToolAnnotations) -> Self {
         let is_meant = |pattern: &str| names.iter().any(|name| fits(pattern, name));
         let mut effects = files.iter().flat_map(|file| &file.side_effects);
         let side_effects = effects.find(|(pattern, _)| is_meant(pattern)).map(|(_, of)| *of);
@@ -272,9 +274,9 @@ impl PolicyLayer {
                 let pointers: Vec<usize> = rule.arguments.iter().map(number).collect();
                 let mut tests = pointers.iter().zip(&rule.arguments);
                 let needs = tests.find_map(|(number, (_, test))| {
-                    test.equal_text().map(|text| (*number, TextStart::of(text)))
+                    test.equal_text().map(|text| (*number, TextPrefix::of(text)))
                 });
-                rules.push(ToolRuleOfFile {
+                rules.push(ApplicableRule {
                     rule: rule.clone(),
                     file: file.file.clone(),
                     hints: rule.hints_fit(|hint| known.hint(hint)),
@@ -310,11 +312,11 @@ impl PolicyLayer {
     fn decide(&self, facts: &CallFacts<'_>) -> Option<CallVerdict> {
         let find = |pointer: &ArgumentPointer| {
             let value = pointer.find(facts.arguments);
-            (value, value.and_then(Value::as_str).map(TextStart::of))
+            (value, value.and_then(Value::as_str).map(TextPrefix::of))
         };
-        let found: Vec<(Option<&Value>, Option<TextStart>)> =
+        let found: Vec<(Option<&Value>, Option<TextPrefix>)> =
             self.pointers.iter().map(find).collect();
-        let mut decided: Option<&ToolRuleOfFile> = None;
+        let mut decided: Option<&ApplicableRule> = None;
         for asked in &self.rules {
             let decision = asked.rule.decision;
             // After one that speaks, only what forbids counts.

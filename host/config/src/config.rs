@@ -214,9 +214,9 @@ pub enum ConfigError {
 /// The file, as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ConfigFileToml {
     #[serde(default)]
-    plugins: Plugins,
+    plugins: PluginsTable,
     #[serde(default)]
     settings: BTreeMap<String, Map<String, Value>>,
     #[serde(default)]
@@ -255,7 +255,7 @@ struct File {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Plugins {
+struct PluginsTable {
     resource_tools: Option<ResourceTools>,
     wasm: Vec<FileEntry>,
     scripts: Vec<ScriptEntry>,
@@ -534,7 +534,7 @@ impl Config {
             Ok(file) => file,
             Err((line, problem)) => return Err(ConfigError::Invalid { path, line, problem }),
         };
-        let File {
+        let ConfigFileToml {
             plugins,
             settings,
             limits,
@@ -562,7 +562,7 @@ impl Config {
         };
         let profiles = profiles.into_iter().map(|(ProfileName(name), profile)| (name, profile));
         let profiles = profiles.collect();
-        let Plugins { resource_tools, wasm, scripts, mcp, folders } = plugins;
+        let PluginsTable { resource_tools, wasm, scripts, mcp, folders } = plugins;
         let mut tool_tables: Vec<(String, ToolTable)> = tools.into_iter().collect();
         // The more a pattern says, the earlier it comes.
         tool_tables

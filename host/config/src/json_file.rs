@@ -11,7 +11,7 @@ use crate::files;
 
 /// The place of such a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JsonStore {
+pub struct JsonFile {
     path: PathBuf,
     /// How long it may be when it is written, in bytes.
     most: u64,
@@ -19,7 +19,7 @@ pub struct JsonStore {
 
 /// Why a file is not read or written.
 #[derive(Debug)]
-pub enum StoreError {
+pub enum JsonFileError {
     /// Others can write to it, or put another in its place.
     Unguarded(PathBuf),
     /// It cannot be read or written.
@@ -28,13 +28,13 @@ pub enum StoreError {
     Damaged(serde_json::Error),
 }
 
-impl From<io::Error> for StoreError {
+impl From<io::Error> for JsonFileError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl JsonStore {
+impl JsonFile {
     /// A file at this path, which need not be there yet and is at most so long, in bytes.
     pub fn new(path: PathBuf, most: u64) -> Self {
         Self { path, most }
@@ -46,17 +46,17 @@ impl JsonStore {
     }
 
     /// What is in it; of one that is not there, nothing.
-    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T, StoreError> {
+    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T, JsonFileError> {
         for path in [self.folder(), &self.path] {
             match files::is_guarded(path) {
                 Ok(true) => {}
-                Ok(false) => return Err(StoreError::Unguarded(path.into())),
+                Ok(false) => return Err(JsonFileError::Unguarded(path.into())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
         }
         match files::read_text(&self.path, self.most) {
-            Ok(text) => serde_json::from_str(&text).map_err(StoreError::Damaged),
+            Ok(text) => serde_json::from_str(&text).map_err(JsonFileError::Damaged),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
             Err(error) => Err(error.into()),
         }
@@ -67,7 +67,7 @@ impl JsonStore {
     pub fn change<T: Serialize + DeserializeOwned + Default>(
         &self,
         change: impl FnOnce(&mut T),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), JsonFileError> {
         let folder = self.folder();
         files::claim(folder)?;
         let lock = self.path.with_extension("lock");

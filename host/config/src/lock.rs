@@ -142,7 +142,7 @@ impl LockFile {
 
 /// What a lock file says of a plugin in the folder that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LockEntry {
+pub enum LockBinding {
     /// It must be of these bytes.
     Bound {
         /// The lock file.
@@ -159,14 +159,14 @@ pub enum LockEntry {
 }
 
 /// A lock file, as discovery found it.
-pub struct LockIndex {
+pub struct FoundLockFile {
     file: PathBuf,
     /// Its content, where it can be read.
     content: Option<Digest>,
     lock: Result<LockFile, LockError>,
 }
 
-impl LockIndex {
+impl FoundLockFile {
     pub(crate) fn read(file: &Path) -> Self {
         let text = LockFile::text(file);
         let content = text.as_ref().ok().and_then(|text| text.as_ref().map(Digest::of));
@@ -196,14 +196,14 @@ impl LockIndex {
     }
 
     /// What binds the plugin of an id.
-    pub fn of(&self, id: &str) -> Option<LockEntry> {
+    pub fn of(&self, id: &str) -> Option<LockBinding> {
         match &self.lock {
             Ok(lock) => {
                 let LockedPlugin { code, manifest, skills, .. } = lock.plugins.get(id)?;
                 let (file, code, manifest) = (self.file.clone(), *code, *manifest);
-                Some(LockEntry::Bound { file, code, manifest, skills: *skills })
+                Some(LockBinding::Bound { file, code, manifest, skills: *skills })
             }
-            Err(error) => Some(LockEntry::Unreadable(crate::diagnostic::chain(error))),
+            Err(error) => Some(LockBinding::Unreadable(crate::diagnostic::chain(error))),
         }
     }
 }
@@ -284,7 +284,7 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         std::os::unix::fs::symlink("nowhere", &path).unwrap();
         assert!(LockFile::read(&path).is_err());
-        assert!(matches!(LockIndex::read(&path).of("p"), Some(LockEntry::Unreadable(_))));
+        assert!(matches!(FoundLockFile::read(&path).of("p"), Some(LockBinding::Unreadable(_))));
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(FILE_NAME);
             std::fs::write(&path, text).unwrap();
-            let Some(LockEntry::Unreadable(problem)) = LockIndex::read(&path).of("p") else {
+            let Some(LockBinding::Unreadable(problem)) = FoundLockFile::read(&path).of("p") else {
                 panic!()
             };
             assert!(problem.ends_with(expected), "{problem}");
@@ -323,7 +323,7 @@ mod tests {
     fn what_is_bound_is_told_by_its_id() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
-        let none = LockIndex::read(&path);
+        let none = FoundLockFile::read(&path);
         assert_eq!((none.file(), none.content()), (&*path, None));
         assert_eq!((none.of("p"), none.ids().unwrap().count()), (None, 0));
         let (code, manifest) = (Digest::of("code"), Digest::of("manifest"));
@@ -338,17 +338,17 @@ mod tests {
         };
         let lock = LockFile { plugins: [("p".to_string(), locked)].into() };
         lock.write(&path).unwrap();
-        let lock_index = LockIndex::read(&path);
+        let lock_index = FoundLockFile::read(&path);
         let content = Digest::of(std::fs::read(&path).unwrap());
         assert_eq!((lock_index.file(), lock_index.content()), (&*path, Some((&*path, content))));
         assert_eq!(lock_index.ids().unwrap().collect::<Vec<_>>(), ["p"]);
         assert_eq!(
             lock_index.of("p"),
-            Some(LockEntry::Bound { file: path.clone(), code, manifest, skills: None })
+            Some(LockBinding::Bound { file: path.clone(), code, manifest, skills: None })
         );
         assert_eq!(lock_index.of("q"), None);
         std::fs::write(&path, "nothing").unwrap();
-        let damaged = LockIndex::read(&path);
+        let damaged = FoundLockFile::read(&path);
         assert_eq!(damaged.content(), Some((&*path, Digest::of("nothing"))));
         assert!(damaged.ids().err().unwrap().contains("expected `=`"));
     }

@@ -18,7 +18,7 @@ use crate::grant::GrantSet;
 use crate::limits::LimitsTable;
 use crate::path_context::PathContext;
 use crate::toml_parse::{line_of, parse};
-use crate::tool_hooks::{self, ToolHook};
+use crate::tool_hooks::{self, ServerHook};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "plugin.toml";
@@ -40,7 +40,7 @@ pub struct Manifest {
     pub permissions: Option<RegistrationPermissions>,
     /// The hook points that tools of an MCP server handle.
     #[serde(default, deserialize_with = "tool_hooks::read")]
-    pub hooks: Vec<ToolHook>,
+    pub hooks: Vec<ServerHook>,
     #[serde(default)]
     pub(crate) limits: LimitsTable,
     #[serde(default)]

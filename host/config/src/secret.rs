@@ -22,7 +22,7 @@ mod store;
 mod stream;
 
 pub use names::{is_secret_name, is_secret_variable};
-pub use private_values::{Keychain, PrivateValues, Storage, ValueError, is_value_name};
+pub use private_values::{Keychain, PrivateValueError, PrivateValues, Storage, is_value_name};
 pub use store::{LocalSecretStore, SecretStore, secret_variable};
 pub use stream::{StreamRedactor, TextForm};
 

@@ -6,7 +6,7 @@ use tenon_types::{HookMode, HookPoint, HookRegistration};
 
 /// A hook point that a tool of a server handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolHook {
+pub struct ServerHook {
     /// The point, and how its outcome counts.
     pub registration: HookRegistration,
     /// The tool, as the server names it.
@@ -16,14 +16,14 @@ pub struct ToolHook {
 /// A row of the table: the tool's name, or a table.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "the name of a tool, or a table with `tool`, `mode` and `priority`")]
-enum Row {
+enum ServerHookEntry {
     Tool(String),
-    Table(RowTable),
+    Table(ServerHookTable),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RowTable {
+struct ServerHookTable {
     tool: String,
     #[serde(default)]
     mode: Mode,
@@ -40,13 +40,17 @@ enum Mode {
 }
 
 /// Reads the table.
-pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolHook>, D::Error> {
-    let rows = BTreeMap::<String, Row>::deserialize(deserializer)?;
-    let hook = |(point, row): (String, Row)| {
+pub(crate) fn read<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<ServerHook>, D::Error> {
+    let rows = BTreeMap::<String, ServerHookEntry>::deserialize(deserializer)?;
+    let hook = |(point, row): (String, ServerHookEntry)| {
         let point: HookPoint = point.parse().map_err(serde::de::Error::custom)?;
         let (tool, mode, priority) = match row {
-            Row::Tool(tool) => (tool, Mode::default(), 0),
-            Row::Table(RowTable { tool, mode, priority }) => (tool, mode, priority),
+            ServerHookEntry::Tool(tool) => (tool, Mode::default(), 0),
+            ServerHookEntry::Table(ServerHookTable { tool, mode, priority }) => {
+                (tool, mode, priority)
+            }
         };
         if tool.is_empty() {
             return Err(serde::de::Error::custom(format!("`{point}` names no tool")));
@@ -56,7 +60,7 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Too
             Mode::Audit => HookMode::Audit,
         };
         let registration = HookRegistration { mode, priority, ..HookRegistration::new(point) };
-        Ok(ToolHook { registration, tool })
+        Ok(ServerHook { registration, tool })
     };
     rows.into_iter().map(hook).collect()
 }
@@ -68,7 +72,7 @@ mod tests {
     #[derive(Deserialize)]
     struct Table {
         #[serde(deserialize_with = "read")]
-        hooks: Vec<ToolHook>,
+        hooks: Vec<ServerHook>,
     }
 
     #[test]

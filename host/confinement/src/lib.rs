@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 pub use program::{
     Attempt, ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
-    Recording,
+    RecordingOptions,
 };
 
 /// The exit code of a launcher that could not start the program. Standard error says why.

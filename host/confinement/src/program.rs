@@ -43,12 +43,12 @@ pub struct Confinement {
     /// How much it may use.
     pub limits: ProcessLimits,
     /// What is recorded of it, if anything is. It runs several times slower then.
-    pub recording: Option<Recording>,
+    pub recording: Option<RecordingOptions>,
 }
 
 /// What is recorded of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recording {
+pub struct RecordingOptions {
     /// The file to whose end it is written, an [`Attempt`] in a line.
     pub file: PathBuf,
     /// The files that were not granted are there all the same: what is recorded is done. Otherwise it is refused.

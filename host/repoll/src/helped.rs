@@ -76,7 +76,7 @@ impl HelpedTask {
             alarm,
             runtime: Handle::current(),
         });
-        task.runtime.spawn(Polling(task.clone()));
+        task.runtime.spawn(TaskFuture(task.clone()));
         task
     }
 
@@ -145,9 +145,9 @@ impl HelpedTask {
 }
 
 /// The task itself.
-struct Polling(Arc<HelpedTask>);
+struct TaskFuture(Arc<HelpedTask>);
 
-impl Future for Polling {
+impl Future for TaskFuture {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -169,7 +169,7 @@ impl Future for Polling {
     }
 }
 
-impl Drop for Polling {
+impl Drop for TaskFuture {
     fn drop(&mut self) {
         self.0.is_dropped.store(true, Ordering::SeqCst);
         self.0.forget();

@@ -127,9 +127,9 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -137,7 +137,7 @@ mod tests {
 
     /// Polls a future once, as a task does. Gives what it is, and how often the task was woken.
     fn poll<F: Future>(future: Pin<&mut F>) -> (Poll<F::Output>, usize) {
-        let task = Arc::<Task>::default();
+        let task = Arc::<WakeCounter>::default();
         let polled = future.poll(&mut Context::from_waker(&task.clone().into()));
         (polled, task.0.load(Ordering::SeqCst))
     }
@@ -176,7 +176,7 @@ mod tests {
                 None => Poll::Pending,
                 Some(_) => Poll::Ready(()),
             }));
-        let task = Arc::<Task>::default();
+        let task = Arc::<WakeCounter>::default();
         let waker = task.clone().into();
         let mut context = Context::from_waker(&waker);
         assert!(Pin::new(&mut future).poll(&mut context).is_pending());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, ItemOutcome, ItemQuota, LogCheck, LogHash, LogPolicy, LogSummary,
-    MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, ProcessLock, Store, StoreError, all_items,
+    Change, Durability, ItemOutcome, ItemQuota, LivenessLock, LogCheck, LogHash, LogPolicy,
+    LogSummary, MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store, StoreError, all_items,
     check_log,
 };
 
@@ -57,14 +57,14 @@ impl EndedRun {
 pub struct Runs {
     store: Arc<dyn Store>,
     /// The lock that says that this process lives.
-    lock: ProcessLock,
+    lock: LivenessLock,
     quota_of_one: ItemQuota,
 }
 
 impl Runs {
     /// The runs that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lock: ProcessLock::new("runs/"), quota_of_one: QUOTA_OF_ONE }
+        Self { store, lock: LivenessLock::new("runs/"), quota_of_one: QUOTA_OF_ONE }
     }
 
     /// Makes an id that no run has.

@@ -40,10 +40,10 @@ impl OuterCalls {
 
 /// For how long the time of a call has stood still.
 #[derive(Debug, Default)]
-pub(crate) struct PausedTime(Mutex<State>);
+pub(crate) struct PausedTime(Mutex<PauseState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct PauseState {
     /// How often somebody is being asked, and since when.
     asking: u32,
     since: Option<Instant>,
@@ -52,7 +52,7 @@ struct State {
 }
 
 impl PausedTime {
-    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut PauseState) -> R) -> R {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

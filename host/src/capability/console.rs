@@ -41,11 +41,11 @@ struct Inner {
 #[derive(Clone)]
 pub(super) struct Writer {
     console: Console,
-    stream: Stream,
+    stream: StandardStream,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stream {
+enum StandardStream {
     Out,
     Err,
 }
@@ -57,17 +57,17 @@ impl Console {
     }
 
     pub(super) fn stdout(&self) -> Writer {
-        Writer { console: self.clone(), stream: Stream::Out }
+        Writer { console: self.clone(), stream: StandardStream::Out }
     }
 
     pub(super) fn stderr(&self) -> Writer {
-        Writer { console: self.clone(), stream: Stream::Err }
+        Writer { console: self.clone(), stream: StandardStream::Err }
     }
 
     /// The last of what was written to standard error, as text.
     pub(crate) fn tail(&self) -> String {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let unfinished = inner.without_secrets(&inner.lines[Stream::Err as usize]);
+        let unfinished = inner.without_secrets(&inner.lines[StandardStream::Err as usize]);
         let tail = [inner.tail.as_str(), &unfinished].concat();
         last(&tail).trim().to_string()
     }
@@ -79,7 +79,7 @@ fn last(text: &str) -> &str {
 }
 
 impl Inner {
-    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+    fn write(&mut self, stream: StandardStream, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let line = &mut self.lines[stream as usize];
             let room = MAX_LINE_BYTES.saturating_sub(line.len());
@@ -88,12 +88,12 @@ impl Inner {
                 let line = std::mem::take(line);
                 let line = self.without_secrets(&line);
                 let (level, name) = match stream {
-                    Stream::Out => (LogLevel::Debug, "stdout"),
-                    Stream::Err => (LogLevel::Info, "stderr"),
+                    StandardStream::Out => (LogLevel::Debug, "stdout"),
+                    StandardStream::Err => (LogLevel::Info, "stderr"),
                 };
                 let message = format!("{name}: {}", line.trim_end());
                 self.log.write(level, &message, &[]);
-                if stream == Stream::Err {
+                if stream == StandardStream::Err {
                     self.tail.push_str(&line);
                     self.tail.push('\n');
                     let excess = self.tail.len() - last(&self.tail).len();

@@ -10,7 +10,7 @@ use super::granted::{GrantedCapabilities, apart, as_contract, deeper, not_offere
 use super::lifecycle::{
     Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
 };
-use super::served::Request;
+use super::served::AskContext;
 use crate::call::mask::Unmasked;
 use crate::call::{Caller, PauseGuard};
 use crate::capability::bindings::convert::Convert;
@@ -24,7 +24,7 @@ pub(crate) const DEFAULT_MODEL: &str = "default";
 pub(crate) async fn complete(
     granted: &GrantedCapabilities,
     caller: Caller,
-    asks: Request,
+    asks: AskContext,
     request: CompletionRequest,
 ) -> Result<Completion, Error> {
     let model = &request.model;
@@ -40,7 +40,7 @@ pub(crate) async fn complete(
 async fn answered(
     granted: &GrantedCapabilities,
     caller: Caller,
-    asks: Request,
+    asks: AskContext,
     request: CompletionRequest,
 ) -> Result<Completion, Error> {
     if request.model == DEFAULT_MODEL {
@@ -53,7 +53,7 @@ async fn answered(
 /// Completes a request with the model that the host chooses.
 async fn complete_by_default(
     granted: &GrantedCapabilities,
-    asks: Request,
+    asks: AskContext,
     request: CompletionRequest,
 ) -> Result<Completion, Error> {
     let features = asks.features(granted);

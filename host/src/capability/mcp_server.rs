@@ -8,7 +8,7 @@ use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, not_offered};
 use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
-use super::served::Request;
+use super::served::AskContext;
 use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
@@ -19,7 +19,7 @@ use crate::capability::services::{ClientFeature, Offers};
 pub(crate) struct McpServerCapability;
 
 /// The server of a bridge.
-pub(crate) struct ServerState {
+pub(crate) struct BridgedServer {
     server: Option<Arc<Supervisor>>,
     /// What the bridge said last that the server offers.
     pub(super) offer: Option<ServerOffer>,
@@ -35,14 +35,14 @@ pub(crate) struct ServerOffer {
 impl HostCapability for McpServerCapability {
     const NAME: &'static str = "mcp-server";
     type Plugin = Option<Arc<Supervisor>>;
-    type Instance = ServerState;
+    type Instance = BridgedServer;
 
     fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
         preparation.server.clone()
     }
 
     fn instantiate(server: &Self::Plugin) -> Self::Instance {
-        ServerState { server: server.clone(), offer: None }
+        BridgedServer { server: server.clone(), offer: None }
     }
 
     fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
@@ -104,7 +104,7 @@ impl mcp_server::Host for View<'_, McpServerCapability> {
 }
 
 /// Asks the client of a call for its roots.
-async fn roots(granted: Arc<GrantedCapabilities>, request: Request) -> Result<Vec<Root>, Error> {
+async fn roots(granted: Arc<GrantedCapabilities>, request: AskContext) -> Result<Vec<Root>, Error> {
     let features = request.features(&granted);
     if !features.offers().roots {
         return Err(not_offered(&*features, ClientFeature::Roots));

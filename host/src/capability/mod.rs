@@ -11,6 +11,7 @@ mod console;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod granted;
+pub(crate) mod host_state;
 pub(crate) mod host_tools;
 pub(crate) mod inference;
 pub(crate) mod keyvalue;
@@ -25,7 +26,6 @@ mod secrets;
 pub(crate) mod served;
 pub(crate) mod server;
 pub mod services;
-pub(crate) mod state;
 mod stdio_child;
 pub(crate) mod user;
 mod wasi;
@@ -38,9 +38,9 @@ use tenon_config::grant::{
     Capability, Eligibility, Grants, MEMORY, MESSAGING, PROVIDERS, TOOLS, USER,
 };
 
+pub(crate) use host_state::{HostState, InstanceConfig};
 use lifecycle::{Link, capabilities};
 pub(crate) use served::RefusalReporter;
-pub(crate) use state::{HostState, InstanceConfig};
 
 capabilities! {
     HostState => PluginCapabilities, InstanceCapabilities, LINKS, SYNC_LINKS;

@@ -26,7 +26,7 @@ pub(crate) struct ProgressingCall<'a> {
 }
 
 /// How much news a plugin may still give, and where it goes.
-pub(crate) struct PluginNews {
+pub(crate) struct PluginNotifier {
     progress: RateLimiter,
     /// News of resources, which must not be in the way of the other.
     updates: RateLimiter,
@@ -35,12 +35,12 @@ pub(crate) struct PluginNews {
 
 impl HostCapability for NotifyCapability {
     const NAME: &'static str = "notify";
-    type Plugin = Arc<PluginNews>;
-    type Instance = Arc<PluginNews>;
+    type Plugin = Arc<PluginNotifier>;
+    type Instance = Arc<PluginNotifier>;
 
     fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
         let rate = preparation.limits.log_rate;
-        Arc::new(PluginNews {
+        Arc::new(PluginNotifier {
             progress: RateLimiter::of(rate),
             updates: RateLimiter::of(rate),
             news: preparation.news.clone(),
@@ -56,7 +56,7 @@ impl HostCapability for NotifyCapability {
     }
 }
 
-impl PluginNews {
+impl PluginNotifier {
     /// News that nobody hears.
     #[cfg(test)]
     pub(crate) fn unheard() -> Arc<Self> {
@@ -151,9 +151,9 @@ impl notify::Host for View<'_, NotifyCapability> {
 mod tests {
     use super::*;
     use crate::capability::bindings::notify::Host;
+    use crate::capability::host_state::InstanceConfig;
     use crate::capability::lifecycle::PluginContext;
     use crate::capability::served::ServedCalls;
-    use crate::capability::state::InstanceConfig;
     use crate::observe::event::Subscription;
     use tenon_config::grant::Grants;
     use tenon_config::limits::Limits;

@@ -26,7 +26,7 @@ struct ServedCall {
 }
 
 /// A request to a user or a model.
-pub(crate) struct Request {
+pub(crate) struct AskContext {
     /// Who asks.
     pub(crate) requester: Requester,
     /// The client of the call, where it has one of its own.
@@ -35,7 +35,7 @@ pub(crate) struct Request {
     pub(crate) calls: Vec<Arc<CurrentCall>>,
 }
 
-impl Request {
+impl AskContext {
     /// Who answers: the client of the call, or that of the host.
     pub(super) fn features(&self, granted: &GrantedCapabilities) -> Arc<dyn ClientFeatures> {
         features_of(self.client.as_ref(), granted)
@@ -161,7 +161,7 @@ impl ServedCalls {
 
     /// What the guest asks of a user or a model, and for which calls: the one on whose behalf it turned to the host; all
     /// where that is not known.
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> AskContext {
         let asking = self.asking();
         let calls = match asking {
             Some(call) => call.current_call.iter().cloned().collect(),
@@ -176,7 +176,7 @@ impl ServedCalls {
             session_id: caller.and_then(|caller| caller.session_id.clone()),
             is_host: false,
         };
-        Request { requester, client, calls }
+        AskContext { requester, client, calls }
     }
 
     /// What answers what the guest asks: the client of the call, or that of the host.

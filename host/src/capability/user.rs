@@ -13,7 +13,7 @@ use super::granted::{GrantedCapabilities, apart, not_offered};
 use super::lifecycle::{
     Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
 };
-use super::served::Request;
+use super::served::AskContext;
 use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
@@ -23,7 +23,7 @@ use crate::capability::services::ClientFeature;
 /// Asks the user to fill in a form.
 pub(crate) async fn ask(
     granted: &GrantedCapabilities,
-    request: Request,
+    request: AskContext,
     form: Unmasked<FormRequest>,
 ) -> Result<FormAnswer, Error> {
     let features = request.features(granted);
@@ -44,7 +44,7 @@ pub(crate) async fn ask(
 /// Asks the user to open a page.
 pub(crate) async fn ask_url(
     granted: &GrantedCapabilities,
-    request: Request,
+    request: AskContext,
     page: Unmasked<UrlRequest>,
 ) -> Result<UrlAnswer, Error> {
     let features = request.features(granted);
@@ -91,7 +91,7 @@ impl user::Host for View<'_, UserCapability> {}
 
 impl View<'_, UserCapability> {
     /// The request that the guest makes, if it may.
-    fn request(&self, use_: &str) -> Result<(Arc<GrantedCapabilities>, Request), Error> {
+    fn request(&self, use_: &str) -> Result<(Arc<GrantedCapabilities>, AskContext), Error> {
         let granted = self.calls.granted().clone();
         // A server may ask, as any server may.
         if !self.calls.is_bridge() {

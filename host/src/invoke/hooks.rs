@@ -24,7 +24,7 @@ use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
 use crate::register::call_settings::CallSettings;
-use crate::register::hook_answer_cache::{Decision, HookQuestion, Replacement};
+use crate::register::hook_answer_cache::{CheckedDecision, HookQuestion, Replacement};
 use crate::register::{HookHandler, RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
@@ -124,9 +124,9 @@ async fn chain(
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let audited = *mode == HookMode::Audit;
         let (word, error) = match answer {
-            Ok(Decision::Continue) => ("continue", None),
+            Ok(CheckedDecision::Continue) => ("continue", None),
             Ok(decision) if audited => (decision.outcome(), None),
-            Ok(Decision::Replace(replacement)) => {
+            Ok(CheckedDecision::Replace(replacement)) => {
                 match replacement {
                     Replacement::Context(replaced) => context = replaced,
                     Replacement::Member { name, value, result: read } => {
@@ -141,7 +141,7 @@ async fn chain(
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }
-            Ok(Decision::Veto(reason)) => {
+            Ok(CheckedDecision::Veto(reason)) => {
                 outcome = HookOutcome::Veto { plugin: id.clone(), reason };
                 ("veto", None)
             }
@@ -179,7 +179,7 @@ async fn ask(
     registry: &Registry,
     handler: HookRequest<'_>,
     caller: Caller,
-) -> Result<Decision, Failure> {
+) -> Result<CheckedDecision, Failure> {
     let arguments = match invoke_context.are_watching() {
         true => handler.recorded(),
         false => Value::Null,
@@ -214,7 +214,7 @@ impl HookRequest<'_> {
 }
 
 impl Request for HookRequest<'_> {
-    type Answer = Decision;
+    type Answer = CheckedDecision;
 
     const POINTS: Option<HookPoints> = None;
 
@@ -242,7 +242,7 @@ impl Request for HookRequest<'_> {
         _: &Arc<Redactor>,
         _: &Json,
         call: CallContext,
-    ) -> (u64, impl Future<Output = Unmasked<Result<Decision, Failure>>> + Send) {
+    ) -> (u64, impl Future<Output = Unmasked<Result<CheckedDecision, Failure>>> + Send) {
         let point = self.point;
         let bytes_in = self.context.text_length() as u64;
         let event = HookEvent { point: point.clone(), context: self.context.clone(), call };
@@ -255,14 +255,14 @@ impl Request for HookRequest<'_> {
 }
 
 /// What an outcome means at a point.
-fn decide(point: &HookPoint, outcome: HookDecision) -> Result<Decision, Failure> {
+fn decide(point: &HookPoint, outcome: HookDecision) -> Result<CheckedDecision, Failure> {
     match outcome {
-        HookDecision::Continue => Ok(Decision::Continue),
-        HookDecision::Replace(replaced) => replace(point, replaced).map(Decision::Replace),
+        HookDecision::Continue => Ok(CheckedDecision::Continue),
+        HookDecision::Replace(replaced) => replace(point, replaced).map(CheckedDecision::Replace),
         HookDecision::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
-        HookDecision::Veto(reason) => Ok(Decision::Veto(reason)),
+        HookDecision::Veto(reason) => Ok(CheckedDecision::Veto(reason)),
     }
 }
 
@@ -284,7 +284,7 @@ fn is_deeper_than(value: &Value, most: usize) -> bool {
 /// The longest reason of a veto, in bytes.
 const MAX_REASON_BYTES: usize = 16 << 10;
 
-impl MaskSecrets for Decision {
+impl MaskSecrets for CheckedDecision {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Continue => {}
@@ -308,7 +308,7 @@ impl MaskSecrets for Decision {
     }
 }
 
-impl Answer for Decision {
+impl Answer for CheckedDecision {
     fn length(&self) -> usize {
         match self {
             Self::Continue => 0,

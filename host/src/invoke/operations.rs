@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tenon_config::pins::PinKind;
+use tenon_config::pins::DefinitionKind;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{
@@ -426,9 +426,9 @@ pub(super) fn explain(
     );
     let supervised = plugin.loaded().supervised().filter(|_| is_denied);
     let name = arguments["name"].as_str().filter(|_| operation == McpOperation::GetPrompt);
-    let held = supervised
-        .zip(name)
-        .and_then(|(server, name)| Some((name.to_string(), server.held(PinKind::Prompt, name)?)));
+    let held = supervised.zip(name).and_then(|(server, name)| {
+        Some((name.to_string(), server.held(DefinitionKind::Prompt, name)?))
+    });
     match held {
         Some((name, why)) => {
             CallError::Held { what: "prompt", name, plugin: plugin.id().clone(), why }

@@ -144,7 +144,7 @@ async fn approve<R: Request>(
         let decided = decide(&permissions, (&action, &asked), state, &call).await;
         let (action, asked) = (action.clone(), asked.clone());
         match decided.map_err(|error| unkept(state, &call.by, &error))? {
-            Decision::By(who, CallApproval::Approved { scope, holds }) => {
+            AskOutcome::By(who, CallApproval::Approved { scope, holds }) => {
                 check_again(request, state, &call.by)?;
                 let approve = move |all: &Arc<CallApprovals>, now| {
                     all.begin_approved(&action, asked, (scope, holds), who, now)
@@ -156,7 +156,7 @@ async fn approve<R: Request>(
                     ControlFlow::Continue(_) => continue,
                 }
             }
-            Decision::By(who, CallApproval::Denied { reason }) => {
+            AskOutcome::By(who, CallApproval::Denied { reason }) => {
                 let why = reason.clone();
                 let note = move |all: &Arc<CallApprovals>, now| {
                     all.note_denied(&action, asked, why, who, now)
@@ -166,8 +166,8 @@ async fn approve<R: Request>(
                 }
                 return Err(refused(state, CallRefusal::Denied { reason }));
             }
-            Decision::By(_, CallApproval::Undecided) | Decision::Meanwhile => {}
-            Decision::Waits(id) => return Err(refused(state, pending(call, id))),
+            AskOutcome::By(_, CallApproval::Undecided) | AskOutcome::Meanwhile => {}
+            AskOutcome::Waits(id) => return Err(refused(state, pending(call, id))),
         }
     }
     let problem = "others decide of it all the time".to_string();
@@ -238,7 +238,7 @@ fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToA
 }
 
 /// What comes of asking.
-enum Decision {
+enum AskOutcome {
     /// Somebody has decided.
     By(Decider, CallApproval),
     /// Nobody has; the call waits under this id.
@@ -253,23 +253,23 @@ async fn decide(
     (action, asked): (&Arc<Action>, &AskedCall),
     state: &CallState,
     call: &CallToApprove,
-) -> Result<Decision, CallApprovalError> {
+) -> Result<AskOutcome, CallApprovalError> {
     // How long that takes is not the doing of what the call is made for.
     let _pause = PauseGuard::of(state.caller.outer.innermost().cloned());
     match permissions.approver.decide(call).await {
         CallApproval::Undecided => {}
-        decided => return Ok(Decision::By(Decider::Approver, decided)),
+        decided => return Ok(AskOutcome::By(Decider::Approver, decided)),
     }
     let (action, asked) = (action.clone(), asked.clone());
     let waits = match permissions.run(move |all, now| all.ask(&action, asked, now)).await {
-        Ok(Asked::Decided) => return Ok(Decision::Meanwhile),
+        Ok(Asked::Decided) => return Ok(AskOutcome::Meanwhile),
         Ok(Asked::Waits(id)) => Ok(id),
         // There is no room for it, but its user may be there.
         Err(error) => Err(error),
     };
     match ask_client(state, call).await {
-        CallApproval::Undecided => waits.map(Decision::Waits),
-        decided => Ok(Decision::By(Decider::Client, decided)),
+        CallApproval::Undecided => waits.map(AskOutcome::Waits),
+        decided => Ok(AskOutcome::By(Decider::Client, decided)),
     }
 }
 

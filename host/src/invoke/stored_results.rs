@@ -23,15 +23,15 @@ pub(crate) struct ResultStore {
     /// Where to, if somebody said; otherwise a folder that goes with this.
     wanted: Option<PathBuf>,
     settings: ResultSettings,
-    folder: OnceLock<Result<Folder, String>>,
+    folder: OnceLock<Result<ResultFolder, String>>,
 }
 
-enum Folder {
+enum ResultFolder {
     Named(PathBuf),
     Temporary(TempDir),
 }
 
-impl Folder {
+impl ResultFolder {
     fn path(&self) -> &Path {
         match self {
             Self::Named(path) => path,
@@ -102,12 +102,14 @@ impl ResultStore {
     fn folder(&self) -> io::Result<&Path> {
         let folder = self.folder.get_or_init(|| {
             match &self.wanted {
-                Some(path) => files::claim(path).map(|()| Folder::Named(path.clone())),
-                None => tempfile::Builder::new().prefix("tenon-").tempdir().map(Folder::Temporary),
+                Some(path) => files::claim(path).map(|()| ResultFolder::Named(path.clone())),
+                None => {
+                    tempfile::Builder::new().prefix("tenon-").tempdir().map(ResultFolder::Temporary)
+                }
             }
             .map_err(|error| error.to_string())
         });
-        folder.as_ref().map(Folder::path).map_err(|error| io::Error::other(error.clone()))
+        folder.as_ref().map(ResultFolder::path).map_err(|error| io::Error::other(error.clone()))
     }
 }
 

@@ -8,7 +8,7 @@ use tenon_config::limits::Limits;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::SecretValues;
 use tenon_config::skills::Skills;
-use tenon_config::tool_hooks::ToolHook;
+use tenon_config::tool_hooks::ServerHook;
 
 use super::STARTUP_TIMEOUT;
 use crate::capability::server::Supervisor;
@@ -42,7 +42,7 @@ pub(crate) struct LoadedPlugin {
     /// Who keeps watch over its server, for one that has one.
     pub(super) supervised: Option<Arc<Supervisor>>,
     /// The hook points that tools of its server handle.
-    pub(super) tool_hooks: Vec<ToolHook>,
+    pub(super) tool_hooks: Vec<ServerHook>,
     /// Where its schemas are used that have no bound.
     pub(super) schemas: Arc<SchemaSandbox>,
 }
@@ -134,7 +134,7 @@ impl LoadedPlugin {
     }
 
     /// The hook points that tools of its server handle.
-    pub(crate) fn tool_hooks(&self) -> &[ToolHook] {
+    pub(crate) fn tool_hooks(&self) -> &[ServerHook] {
         &self.tool_hooks
     }
 

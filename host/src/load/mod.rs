@@ -23,7 +23,7 @@ use tenon_config::expand;
 use tenon_config::files::{self, Digest, read_text};
 use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
-use tenon_config::lock::LockEntry;
+use tenon_config::lock::LockBinding;
 use tenon_config::path_context::PathContext;
 use tenon_config::policy::ConfinementMode;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
@@ -686,7 +686,7 @@ fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<
 /// What is loaded must be what was installed, where a lock file says so, and what was approved a
 /// moment ago, where anything had to be.
 fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), LoadError> {
-    if let Some(LockEntry::Bound { code, .. }) = candidate.lock_entry
+    if let Some(LockBinding::Bound { code, .. }) = candidate.lock_entry
         && code != found
     {
         return Err(LoadError::NotAsLocked { path: path.into(), expected: code, found });
@@ -777,7 +777,7 @@ mod tests {
         };
         let bound = |code: Digest| {
             let file = PathBuf::from("tenon.lock");
-            Some(LockEntry::Bound { file, code, manifest: here, skills: None })
+            Some(LockBinding::Bound { file, code, manifest: here, skills: None })
         };
         check(&|_| {}, None);
         check(&|candidate| candidate.approved = Some(other), Some("since it was approved"));

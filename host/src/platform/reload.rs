@@ -18,7 +18,7 @@ use tenon_config::discover::{
     Candidate, Discovery, Fingerprint, SkippedEntry, Sources, discover_trusted,
 };
 use tenon_config::grant::Grants;
-use tenon_config::pins::{PinKind, Quarantine};
+use tenon_config::pins::{DefinitionKind, Quarantine};
 use tenon_config::secret::Secret;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -164,7 +164,7 @@ impl Plugins {
         self.quarantine = ask_pins(pins.clone(), servers).await;
         for slot in &self.slots {
             let Some(registered) = &slot.registered else { continue };
-            let hold = self.quarantine.of(&slot.id, PinKind::Instructions, "");
+            let hold = self.quarantine.of(&slot.id, DefinitionKind::Instructions, "");
             registered.hold_instructions(hold.is_some_and(|hold| !hold.is_warning));
         }
     }

@@ -13,7 +13,7 @@ use crate::observe::history::weight::{weigh, weigh_members};
 
 /// An outcome that was checked.
 #[derive(Debug, Clone)]
-pub(crate) enum Decision {
+pub(crate) enum CheckedDecision {
     Continue,
     Replace(Replacement),
     Veto(String),
@@ -51,7 +51,7 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
-pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookQuestion, Decision)>>);
+pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookQuestion, CheckedDecision)>>);
 
 /// What a handler is asked.
 #[derive(PartialEq)]
@@ -73,16 +73,16 @@ impl HookQuestion {
 }
 
 impl HookCache {
-    pub(crate) fn answer(&self, question: &HookQuestion) -> Option<Decision> {
+    pub(crate) fn answer(&self, question: &HookQuestion) -> Option<CheckedDecision> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, decision) = answers.get(&question.fingerprint)?;
         (asked == question).then(|| decision.clone())
     }
 
-    pub(crate) fn remember(&self, question: HookQuestion, decision: &Decision) {
+    pub(crate) fn remember(&self, question: HookQuestion, decision: &CheckedDecision) {
         let replaced = match decision {
-            Decision::Replace(replacement) => replacement.weight(),
-            Decision::Continue | Decision::Veto(_) => 0,
+            CheckedDecision::Replace(replacement) => replacement.weight(),
+            CheckedDecision::Continue | CheckedDecision::Veto(_) => 0,
         };
         if weigh_members(question.context.members()) + replaced > MAX_QUESTION_BYTES {
             return;
@@ -109,8 +109,8 @@ mod tests {
             HookQuestion::new(&HookPoint::BeforePlan, &context, &caller)
         };
         let memory = HookCache::default();
-        memory.remember(question("a"), &Decision::Veto("no".into()));
-        assert!(matches!(memory.answer(&question("a")), Some(Decision::Veto(_))));
+        memory.remember(question("a"), &CheckedDecision::Veto("no".into()));
+        assert!(matches!(memory.answer(&question("a")), Some(CheckedDecision::Veto(_))));
         assert!(memory.answer(&question("b")).is_none());
         // Another question that is made to have the same fingerprint.
         let forged = HookQuestion { fingerprint: question("a").fingerprint, ..question("b") };
@@ -118,7 +118,7 @@ mod tests {
         let other = HookQuestion { agent: Some("other".into()), ..question("a") };
         assert!(memory.answer(&other).is_none());
         // What is large is not kept.
-        memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &Decision::Continue);
+        memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &CheckedDecision::Continue);
         assert!(memory.answer(&question(&"x".repeat(MAX_QUESTION_BYTES))).is_none());
     }
 }

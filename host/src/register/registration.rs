@@ -10,7 +10,7 @@ use tenon_config::grant::Grants;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::{MASK, Redactor};
 use tenon_config::skills::Skill;
-use tenon_config::tool_hooks::ToolHook;
+use tenon_config::tool_hooks::ServerHook;
 use tenon_types::text::{cut, one_line};
 use tenon_types::{
     EvalDefinition, HookRegistration, Identity, ModelInfo, ProviderDefinition, Registration,
@@ -249,9 +249,9 @@ async fn ask(loaded: &LoadedPlugin) -> Result<UncheckedRegistration, Failure> {
 /// error.
 fn with_tool_hooks(
     mut registration: Registration,
-    hooks: &[ToolHook],
+    hooks: &[ServerHook],
 ) -> Result<Registration, Failure> {
-    for ToolHook { registration: hook, tool } in hooks {
+    for ServerHook { registration: hook, tool } in hooks {
         if registration.tools.iter().all(|listed| listed.name != *tool) {
             return Err(Failure::Contract(format!(
                 "its manifest has the tool \"{tool}\" handle {}, and the server lists no such tool",

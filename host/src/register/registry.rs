@@ -13,7 +13,7 @@ use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
 use tenon_config::diagnostic::Diagnostic;
 use tenon_config::discover::{Candidate, Origin, PluginKind};
 use tenon_config::limits::Limits;
-use tenon_config::pins::{self, PinKind, Quarantine};
+use tenon_config::pins::{self, DefinitionKind, Quarantine};
 use tenon_config::secret::{Redactor, SecretValues};
 use tenon_config::tool_filter::{FilterReason, ToolFilter};
 use tenon_types::name::{ToolName, nearest};
@@ -379,21 +379,21 @@ impl Registry {
                 self.diagnostics.push(Diagnostic::of(id, problem));
                 continue;
             }
-            if let Some(why) = self.compared(id, PinKind::Tool, original) {
+            if let Some(why) = self.compared(id, DefinitionKind::Tool, original) {
                 self.absent.insert(name, WithheldTool::Held { plugin: id.clone(), why });
                 continue;
             }
             self.add(plugin, name, declared, ServedBy::ByPlugin);
         }
         if !plugin.said_identity().description.is_empty() {
-            self.compared(id, PinKind::Instructions, "");
+            self.compared(id, DefinitionKind::Instructions, "");
         }
         let unstable = self.settings.quarantine.unstable(id);
         self.pin_warnings.extend(unstable.map(|problem| Diagnostic::of(id, problem)));
     }
 
     /// Why a definition is held, if it is. That it is not what it was is told either way.
-    fn compared(&mut self, id: &str, kind: PinKind, name: &str) -> Option<String> {
+    fn compared(&mut self, id: &str, kind: DefinitionKind, name: &str) -> Option<String> {
         let (hold, problem) = self.settings.quarantine.told(id, kind, name)?;
         let diagnostic = Diagnostic::of(id, problem).remedy(pins::remedy(id));
         match hold.is_warning {

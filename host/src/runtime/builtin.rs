@@ -12,16 +12,16 @@ use tenon_uri_template::{TemplateError, UriTemplate, Values};
 use super::Plugin;
 use crate::call::Failure;
 
-type ToolHandler =
+type ToolClosure =
     Box<dyn Fn(Json, CallContext) -> BoxFuture<'static, Result<ToolResult, Error>> + Send + Sync>;
-type HookHandler =
+type HookClosure =
     Box<dyn Fn(HookEvent) -> BoxFuture<'static, Result<HookDecision, Error>> + Send + Sync>;
-type ResourceHandler = Box<
+type ResourceClosure = Box<
     dyn Fn(ResourceRequest, CallContext) -> BoxFuture<'static, Result<Vec<ResourceContents>, Error>>
         + Send
         + Sync,
 >;
-type PromptHandler =
+type PromptClosure =
     Box<dyn Fn(Values, CallContext) -> BoxFuture<'static, Result<Prompt, Error>> + Send + Sync>;
 
 /// A resource that is read.
@@ -38,7 +38,7 @@ pub struct ResourceRequest {
 struct BuiltinResource {
     template: UriTemplate,
     listed: Listed,
-    handler: ResourceHandler,
+    handler: ResourceClosure,
 }
 
 enum Listed {
@@ -68,10 +68,10 @@ enum Listed {
 /// ```
 pub struct Builtin {
     identity: Identity,
-    tools: Vec<(ToolDefinition, ToolHandler)>,
-    hooks: Vec<(HookPoint, HookHandler)>,
+    tools: Vec<(ToolDefinition, ToolClosure)>,
+    hooks: Vec<(HookPoint, HookClosure)>,
     resources: Vec<BuiltinResource>,
-    prompts: Vec<(PromptDefinition, PromptHandler)>,
+    prompts: Vec<(PromptDefinition, PromptClosure)>,
 }
 
 impl Builtin {
@@ -93,7 +93,7 @@ impl Builtin {
         F: Fn(Json, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ToolResult, Error>> + Send + 'static,
     {
-        let handler: ToolHandler =
+        let handler: ToolClosure =
             Box::new(move |arguments, context| Box::pin(handler(arguments, context)));
         self.tools.push((definition, handler));
         self
@@ -130,7 +130,7 @@ impl Builtin {
                 Listed::Template(template)
             }
         };
-        let handler: ResourceHandler =
+        let handler: ResourceClosure =
             Box::new(move |request, context| Box::pin(handler(request, context)));
         self.resources.push(BuiltinResource { template, listed, handler });
         Ok(self)
@@ -142,7 +142,7 @@ impl Builtin {
         F: Fn(Values, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Prompt, Error>> + Send + 'static,
     {
-        let handler: PromptHandler =
+        let handler: PromptClosure =
             Box::new(move |arguments, context| Box::pin(handler(arguments, context)));
         self.prompts.push((definition, handler));
         self

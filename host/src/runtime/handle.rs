@@ -17,7 +17,7 @@ use crate::call::mask::Unmasked;
 #[derive(Clone, Copy)]
 pub(crate) struct PluginHandle<'a>(&'a dyn Plugin);
 
-type Answer<T> = Unmasked<Result<T, Failure>>;
+type UnmaskedAnswer<T> = Unmasked<Result<T, Failure>>;
 
 impl<'a> PluginHandle<'a> {
     pub(crate) fn new(plugin: &'a dyn Plugin) -> Self {
@@ -30,7 +30,7 @@ impl<'a> PluginHandle<'a> {
     }
 
     /// As [`Plugin::register`].
-    pub(crate) fn register(self) -> impl Future<Output = Answer<Registration>> + Send + 'a {
+    pub(crate) fn register(self) -> impl Future<Output = UnmaskedAnswer<Registration>> + Send + 'a {
         self.0.register().map(Unmasked::new)
     }
 
@@ -45,7 +45,7 @@ impl<'a> PluginHandle<'a> {
         name: &'a str,
         arguments: Json,
         context: CallContext,
-    ) -> impl Future<Output = Answer<ToolResult>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<ToolResult>> + Send + 'a {
         self.0.call_tool(name, arguments, context).map(Unmasked::new)
     }
 
@@ -53,12 +53,12 @@ impl<'a> PluginHandle<'a> {
     pub(crate) fn handle(
         self,
         event: HookEvent,
-    ) -> impl Future<Output = Answer<HookDecision>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<HookDecision>> + Send + 'a {
         self.0.handle(event).map(Unmasked::new)
     }
 
     /// As [`Plugin::models`].
-    pub(crate) fn models(self) -> impl Future<Output = Answer<Vec<ModelInfo>>> + Send + 'a {
+    pub(crate) fn models(self) -> impl Future<Output = UnmaskedAnswer<Vec<ModelInfo>>> + Send + 'a {
         self.0.models().map(Unmasked::new)
     }
 
@@ -67,7 +67,7 @@ impl<'a> PluginHandle<'a> {
         self,
         request: CompletionRequest,
         context: CallContext,
-    ) -> impl Future<Output = Answer<Completion>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<Completion>> + Send + 'a {
         self.0.complete(request, context).map(Unmasked::new)
     }
 
@@ -76,7 +76,7 @@ impl<'a> PluginHandle<'a> {
         self,
         request: CompletionRequest,
         context: CallContext,
-    ) -> impl Future<Output = Answer<CompletionStream>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<CompletionStream>> + Send + 'a {
         self.0.stream(request, context).map(Unmasked::new)
     }
 
@@ -87,7 +87,7 @@ impl<'a> PluginHandle<'a> {
         subject: Json,
         options: Json,
         context: CallContext,
-    ) -> impl Future<Output = Answer<Evaluation>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<Evaluation>> + Send + 'a {
         self.0.evaluate(strategy, subject, options, context).map(Unmasked::new)
     }
 
@@ -96,7 +96,7 @@ impl<'a> PluginHandle<'a> {
         self,
         cursor: Option<String>,
         context: CallContext,
-    ) -> impl Future<Output = Answer<ResourcePage>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<ResourcePage>> + Send + 'a {
         self.0.list_resources(cursor, context).map(Unmasked::new)
     }
 
@@ -105,7 +105,7 @@ impl<'a> PluginHandle<'a> {
         self,
         cursor: Option<String>,
         context: CallContext,
-    ) -> impl Future<Output = Answer<TemplatePage>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<TemplatePage>> + Send + 'a {
         self.0.list_templates(cursor, context).map(Unmasked::new)
     }
 
@@ -114,7 +114,7 @@ impl<'a> PluginHandle<'a> {
         self,
         uri: &'a str,
         context: CallContext,
-    ) -> impl Future<Output = Answer<Vec<ResourceContents>>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<Vec<ResourceContents>>> + Send + 'a {
         self.0.read_resource(uri, context).map(Unmasked::new)
     }
 
@@ -124,7 +124,7 @@ impl<'a> PluginHandle<'a> {
         uri: &'a str,
         wanted: bool,
         context: CallContext,
-    ) -> impl Future<Output = Answer<()>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<()>> + Send + 'a {
         self.0.subscribe(uri, wanted, context).map(Unmasked::new)
     }
 
@@ -133,7 +133,7 @@ impl<'a> PluginHandle<'a> {
         self,
         cursor: Option<String>,
         context: CallContext,
-    ) -> impl Future<Output = Answer<PromptPage>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<PromptPage>> + Send + 'a {
         self.0.list_prompts(cursor, context).map(Unmasked::new)
     }
 
@@ -143,7 +143,7 @@ impl<'a> PluginHandle<'a> {
         name: &'a str,
         arguments: Vec<(String, String)>,
         context: CallContext,
-    ) -> impl Future<Output = Answer<Prompt>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<Prompt>> + Send + 'a {
         self.0.get_prompt(name, arguments, context).map(Unmasked::new)
     }
 
@@ -152,7 +152,7 @@ impl<'a> PluginHandle<'a> {
         self,
         argument: ArgumentCompletion,
         context: CallContext,
-    ) -> impl Future<Output = Answer<Suggestions>> + Send + 'a {
+    ) -> impl Future<Output = UnmaskedAnswer<Suggestions>> + Send + 'a {
         self.0.suggest(argument, context).map(Unmasked::new)
     }
 }

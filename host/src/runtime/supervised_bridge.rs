@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tenon_config::limits::{MAX_DURATION, MAX_PAGES};
-use tenon_config::pins::{Definition, PinKind};
+use tenon_config::pins::{Definition, DefinitionKind};
 use tenon_config::secret::Redactor;
-use tenon_config::tool_hooks::ToolHook;
+use tenon_config::tool_hooks::ServerHook;
 use tenon_types::{
     ArgumentCompletion, CallContext, Error, ErrorCode, HookDecision, HookEvent, Json, Prompt,
     PromptPage, Registration, ResourceContents, ResourcePage, Suggestions, TemplatePage,
@@ -44,7 +44,7 @@ pub(crate) struct Inner<P> {
     /// How long a server may take to say what it has.
     startup: Duration,
     /// The hook points that its tools handle.
-    hooks: Vec<ToolHook>,
+    hooks: Vec<ServerHook>,
     /// What the server is used for, where the host starts and ends it.
     activity: Option<ServerActivity>,
     /// The server was asked itself what it has.
@@ -130,7 +130,7 @@ impl<P: Plugin> SupervisedBridge<P> {
         supervisor: Arc<Supervisor>,
         redactor: Redactor,
         startup: Duration,
-        hooks: Vec<ToolHook>,
+        hooks: Vec<ServerHook>,
         idle: Option<Duration>,
     ) -> Self {
         let inner = Inner {
@@ -209,7 +209,7 @@ impl<P: Plugin> SupervisedBridge<P> {
     /// what is shown.
     async fn keep_as_pinned<T: MaskSecrets + Clone>(
         &self,
-        kind: PinKind,
+        kind: DefinitionKind,
         items: &mut Vec<T>,
         is_whole: bool,
         name: fn(&T) -> &str,
@@ -355,7 +355,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
-            PinKind::Resource,
+            DefinitionKind::Resource,
             &mut page.resources,
             is_whole,
             |of| &of.link.uri,
@@ -377,7 +377,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
-            PinKind::Template,
+            DefinitionKind::Template,
             &mut page.templates,
             is_whole,
             |of| &of.uri_template,
@@ -425,7 +425,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         let mut page = listed.await?;
         let is_whole = is_first && page.next.is_none();
         self.keep_as_pinned(
-            PinKind::Prompt,
+            DefinitionKind::Prompt,
             &mut page.prompts,
             is_whole,
             |of| &of.name,
@@ -443,8 +443,8 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
         context: CallContext,
     ) -> Result<Prompt, Failure> {
         self.see_prompt(name, &context).await?;
-        if let Some(why) = self.supervisor.held(PinKind::Prompt, name) {
-            let what = PinKind::Prompt.describe(name);
+        if let Some(why) = self.supervisor.held(DefinitionKind::Prompt, name) {
+            let what = DefinitionKind::Prompt.describe(name);
             return Err(Failure::Answered(Error::denied(format!("{what} is held: {why}"))));
         }
         self.guarded(context.time_left, || Ok(self.bridge.get_prompt(name, arguments, context)))

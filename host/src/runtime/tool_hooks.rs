@@ -12,13 +12,13 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tenon_config::tool_hooks::ToolHook;
+use tenon_config::tool_hooks::ServerHook;
 use tenon_types::{Error, HookDecision, HookEvent, HookPoint, Json, ToolResult};
 
 use crate::call::Failure;
 
 /// The tool that handles a point.
-pub(super) fn tool_for<'a>(hooks: &'a [ToolHook], point: &HookPoint) -> Result<&'a str, Failure> {
+pub(super) fn tool_for<'a>(hooks: &'a [ServerHook], point: &HookPoint) -> Result<&'a str, Failure> {
     let hook = hooks.iter().find(|hook| hook.registration.point == *point);
     let hook = hook.ok_or_else(|| Error::not_found(format!("it does not handle {point}")))?;
     Ok(&hook.tool)

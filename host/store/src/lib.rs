@@ -50,7 +50,7 @@ pub use item::{
     Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS, all_items,
 };
 pub use lazy::{FILE_NAME, LazyStore};
-pub use lock::{HeldLock, LockStore, ProcessLock};
+pub use lock::{HeldLock, LivenessLock, LockStore};
 pub use log::{
     Durability, ENTRY_OVERHEAD_BYTES, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
     MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry, check_log,

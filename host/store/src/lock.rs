@@ -36,12 +36,12 @@ pub trait LockStore: Send + Sync + 'static {
 
 /// The lock by which others see that this process lives, under a random name. It is taken when it is first needed.
 #[derive(Debug)]
-pub struct ProcessLock {
+pub struct LivenessLock {
     names: IdKind,
     held: Mutex<Option<(String, Box<dyn HeldLock>)>>,
 }
 
-impl ProcessLock {
+impl LivenessLock {
     /// A lock whose name begins so.
     #[must_use]
     pub const fn new(beginning: &'static str) -> Self {

@@ -30,13 +30,13 @@ pub struct HookContext(Arc<Members>);
 
 #[derive(Clone, Default)]
 struct Members {
-    named: BTreeMap<String, Member>,
+    named: BTreeMap<String, MemberValue>,
     /// How long the JSON is, where that was asked.
     text_length: OnceLock<usize>,
 }
 
 impl Members {
-    fn new(named: BTreeMap<String, Member>) -> Self {
+    fn new(named: BTreeMap<String, MemberValue>) -> Self {
         Self { named, text_length: OnceLock::new() }
     }
 }
@@ -49,12 +49,12 @@ impl PartialEq for Members {
 
 /// A member. A call's arguments and results may be large: they are shared with the call, and not copied.
 #[derive(Clone)]
-enum Member {
+enum MemberValue {
     Own(Value),
     Shared(Arc<Value>),
 }
 
-impl Member {
+impl MemberValue {
     fn value(&self) -> &Value {
         match self {
             Self::Own(value) => value,
@@ -70,7 +70,7 @@ impl Member {
     }
 }
 
-impl PartialEq for Member {
+impl PartialEq for MemberValue {
     fn eq(&self, other: &Self) -> bool {
         self.value() == other.value()
     }
@@ -88,7 +88,7 @@ impl HookContext {
 
     /// A member.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.named.get(name).map(Member::value)
+        self.0.named.get(name).map(MemberValue::value)
     }
 
     /// A member that is a text.
@@ -98,20 +98,20 @@ impl HookContext {
 
     /// Puts a member in.
     pub fn set(&mut self, name: &str, value: Value) {
-        self.insert(name, Member::Own(value));
+        self.insert(name, MemberValue::Own(value));
     }
 
     /// Puts a member in that others may have, too.
     pub fn share(&mut self, name: &str, value: Arc<Value>) {
-        self.insert(name, Member::Shared(value));
+        self.insert(name, MemberValue::Shared(value));
     }
 
-    fn insert(&mut self, name: &str, member: Member) {
+    fn insert(&mut self, name: &str, member: MemberValue) {
         self.named_mut().insert(name.to_string(), member);
     }
 
     /// The members, to be changed.
-    fn named_mut(&mut self) -> &mut BTreeMap<String, Member> {
+    fn named_mut(&mut self) -> &mut BTreeMap<String, MemberValue> {
         let members = Arc::make_mut(&mut self.0);
         members.text_length.take();
         &mut members.named
@@ -120,8 +120,8 @@ impl HookContext {
     /// Takes a member out.
     pub fn remove(&mut self, name: &str) -> Option<Arc<Value>> {
         Some(match self.named_mut().remove(name)? {
-            Member::Own(value) => value.into(),
-            Member::Shared(value) => value,
+            MemberValue::Own(value) => value.into(),
+            MemberValue::Shared(value) => value,
         })
     }
 
@@ -139,7 +139,7 @@ impl HookContext {
     /// How long its JSON is, in bytes.
     pub fn text_length(&self) -> usize {
         *self.0.text_length.get_or_init(|| {
-            let mut length = Length(0);
+            let mut length = ByteCounter(0);
             let written = serde_json::to_writer(&mut length, self);
             written.expect("names are texts, and counting never fails");
             length.0
@@ -148,9 +148,9 @@ impl HookContext {
 }
 
 /// Counts what is written.
-struct Length(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Length {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -184,14 +184,14 @@ impl fmt::Debug for HookContext {
 
 impl From<Map<String, Value>> for HookContext {
     fn from(members: Map<String, Value>) -> Self {
-        let members = members.into_iter().map(|(name, value)| (name, Member::Own(value)));
+        let members = members.into_iter().map(|(name, value)| (name, MemberValue::Own(value)));
         Self(Arc::new(Members::new(members.collect())))
     }
 }
 
 impl FromIterator<(String, Arc<Value>)> for HookContext {
     fn from_iter<I: IntoIterator<Item = (String, Arc<Value>)>>(members: I) -> Self {
-        let members = members.into_iter().map(|(name, value)| (name, Member::Shared(value)));
+        let members = members.into_iter().map(|(name, value)| (name, MemberValue::Shared(value)));
         Self(Arc::new(Members::new(members.collect())))
     }
 }

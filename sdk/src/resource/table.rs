@@ -6,7 +6,7 @@ use std::pin::Pin;
 use super::{About, ListedResource, Resource, ResourceContents, ResourceLink, UriTemplate, listed};
 use crate::bindings::resources::exports::tenon::plugin::resources as wit;
 use crate::error::unknown;
-use crate::page::{owned, page};
+use crate::paging::{owned, page};
 use crate::{Arguments, Context, Error, Failure, log};
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<ResourceContents>, Failure>> + 'a>>;

@@ -124,7 +124,7 @@ pub(crate) use run::current;
 
 /// A host that does what it was told to. A clone is the same host.
 #[derive(Clone, Default)]
-pub struct Host(Rc<Script>);
+pub struct Host(Rc<ScriptedHost>);
 
 type Tool = Rc<dyn Fn(Value) -> Result<ToolResult, Error>>;
 type Model = Rc<dyn Fn(CompletionRequest) -> Result<Completion, Error>>;
@@ -135,7 +135,7 @@ type Pages = Rc<dyn Fn(&UrlRequest) -> UrlAnswer>;
 
 /// What a host was told, and what it has seen.
 #[derive(Default)]
-struct Script {
+struct ScriptedHost {
     config: RefCell<Value>,
     secrets: RefCell<BTreeMap<String, Option<String>>>,
     tools: RefCell<BTreeMap<String, Tool>>,

@@ -30,17 +30,17 @@ impl QuestionLimits {
         Arc::new(Self { open: AtomicUsize::new(0), most, time })
     }
 
-    fn begin(self: &Arc<Self>) -> Option<OpenQuestion> {
+    fn begin(self: &Arc<Self>) -> Option<QuestionPermit> {
         let more = |open: usize| (open < self.most).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(OpenQuestion(self.clone()))
+        Some(QuestionPermit(self.clone()))
     }
 }
 
 /// A question that counts as long as it waits.
-struct OpenQuestion(Arc<QuestionLimits>);
+struct QuestionPermit(Arc<QuestionLimits>);
 
-impl Drop for OpenQuestion {
+impl Drop for QuestionPermit {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -59,13 +59,13 @@ pub(crate) struct PendingAnswers {
 const MAX_WAITING: usize = 64;
 
 /// Forgets a question that nobody waits for any more, and says so to the client.
-struct Waiting<'a> {
+struct QuestionGuard<'a> {
     pending: &'a PendingAnswers,
     outlet: &'a Outlet,
     id: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         let waiting = lock(&self.pending.waiting).as_mut().and_then(|all| all.remove(&self.id));
         if waiting.is_some() {
@@ -104,7 +104,7 @@ impl PendingAnswers {
             }
             waiting.insert(id, sender);
         }
-        let _waiting = Waiting { pending: self, outlet, id };
+        let _waiting = QuestionGuard { pending: self, outlet, id };
         if !outlet.send(write::request(id, method, params)).await {
             return Err(gone());
         }

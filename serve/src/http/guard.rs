@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::HttpSettings;
 use super::answer::{Refused, text};
 use super::issuer::{IssuerSettings, TokenIssuer};
-use super::resource::AuthorizationError;
+use super::protected_resource::AuthorizationError;
 use super::token::{Access, HttpToken, TokenStore};
 use crate::seal::sha256_hex;
 

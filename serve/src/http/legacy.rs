@@ -421,7 +421,7 @@ fn begin(
         let (number, log) = session.open();
         let guard = RequestGuard { session: session.clone(), id: Some(raw.id.clone()) };
         let (outlet, messages) = Outlet::new(MAX_QUEUED);
-        let told = ToldMessages { messages: Some(messages), log: log.clone() };
+        let told = EventLogWriter { messages: Some(messages), log: log.clone() };
         let (server, id) = (shared.server.clone(), raw.id.clone());
         let task = tokio::spawn(carry_out(server, id, request, meta, guard, outlet, told));
         (task.abort_handle(), (number, log))
@@ -429,13 +429,13 @@ fn begin(
 }
 
 /// What is told about a request before its answer.
-struct ToldMessages {
+struct EventLogWriter {
     /// Nothing once all was told.
     messages: Option<mpsc::Receiver<String>>,
     log: Arc<EventLog>,
 }
 
-impl ToldMessages {
+impl EventLogWriter {
     /// Waits for a message, and keeps it.
     async fn keep_next(&mut self) {
         let Some(messages) = &mut self.messages else { return std::future::pending().await };
@@ -458,7 +458,7 @@ impl ToldMessages {
 
 /// Where a request is given up, the plugins that it asked let go of it a little later, and take back what they have
 /// asked. That is told as well, before the stream ends.
-impl Drop for ToldMessages {
+impl Drop for EventLogWriter {
     fn drop(&mut self) {
         let (messages, log) = (self.messages.take(), self.log.clone());
         let (Some(mut messages), Ok(runtime)) = (messages, tokio::runtime::Handle::try_current())
@@ -485,7 +485,7 @@ async fn carry_out(
     meta: RequestMeta,
     mut guard: RequestGuard,
     outlet: Outlet,
-    mut told: ToldMessages,
+    mut told: EventLogWriter,
 ) {
     let session = guard.session.clone();
     let result = {

@@ -12,7 +12,7 @@ mod legacy;
 mod mcp;
 mod metrics;
 mod modern_headers;
-mod resource;
+mod protected_resource;
 mod token;
 
 use hyper::body::Incoming;
@@ -245,11 +245,11 @@ async fn respond_or_refuse(
         _ => {}
     }
     let issuer = guard.issuer();
-    if let Some(issuer) = issuer.filter(|_| resource::is_metadata(path, issuer)) {
+    if let Some(issuer) = issuer.filter(|_| protected_resource::is_metadata(path, issuer)) {
         // Who has no token yet learns here where to get one.
         guard.check_names(headers)?;
         return match is_get {
-            true => Ok(resource::metadata(issuer)),
+            true => Ok(protected_resource::metadata(issuer)),
             false => Ok(not_allowed("GET")),
         };
     }

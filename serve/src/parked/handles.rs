@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenon_store::{ItemOutcome, ItemQuota, LazyStore, ProcessLock, Store, StoreError};
+use tenon_store::{ItemOutcome, ItemQuota, LazyStore, LivenessLock, Store, StoreError};
 
 use crate::seal::{KEY_BYTES, Seal, SealError, SealId};
 
@@ -30,7 +30,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a call waits that does not wait in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallLocation {
+pub(super) enum MissingCallReason {
     /// In another process, which lives.
     OtherServer,
     /// In a process that has ended, as far as the store knows.
@@ -41,7 +41,7 @@ pub(super) enum CallLocation {
 
 /// A call that waits.
 #[derive(Serialize, Deserialize)]
-struct Handle {
+struct ParkedItem {
     /// The lock of the process in which it does.
     lock: String,
 }
@@ -49,7 +49,7 @@ struct Handle {
 /// The calls of a store that wait. Where the store fails, this process knows of its own only.
 pub(crate) struct ParkedHandles {
     store: Arc<LazyStore>,
-    lock: ProcessLock,
+    lock: LivenessLock,
     /// The seal of all servers of the store.
     shared: OnceLock<Arc<Seal>>,
     /// That of this process, for what was sealed while the store failed.
@@ -59,7 +59,7 @@ pub(crate) struct ParkedHandles {
 impl ParkedHandles {
     /// Those of a store.
     pub(crate) fn new(store: Arc<LazyStore>) -> Arc<Self> {
-        let lock = ProcessLock::new("parked-calls/");
+        let lock = LivenessLock::new("parked-calls/");
         let (shared, own) = Default::default();
         Arc::new(Self { store, lock, shared, own })
     }
@@ -104,7 +104,7 @@ impl ParkedHandles {
         let note = move |handles: &Self, store: &dyn Store| {
             store.remove_expired_items(CALLS, milliseconds(SystemTime::now()))?;
             let Some(lock) = handles.lock.name(store)? else { return Ok(()) };
-            let value = serde_json::to_vec(&Handle { lock }).expect("a handle is JSON");
+            let value = serde_json::to_vec(&ParkedItem { lock }).expect("a handle is JSON");
             let until = Some(milliseconds(until));
             store.put_item(CALLS, &hex::encode(id), None, &value, until, CALLS_QUOTA)?;
             Ok(())
@@ -128,22 +128,23 @@ impl ParkedHandles {
     }
 
     /// Where a call waits that does not wait in this process.
-    pub(super) async fn find(self: &Arc<Self>, id: SealId) -> CallLocation {
+    pub(super) async fn find(self: &Arc<Self>, id: SealId) -> MissingCallReason {
         let find = move |handles: &Self, store: &dyn Store| {
             let item = store.item(CALLS, &hex::encode(id))?;
             let item = item.filter(|item| !item.is_expired(milliseconds(SystemTime::now())));
-            let handle = item.and_then(|item| serde_json::from_slice::<Handle>(&item.value).ok());
-            let Some(Handle { lock }) = handle else { return Ok(CallLocation::Unknown) };
+            let handle =
+                item.and_then(|item| serde_json::from_slice::<ParkedItem>(&item.value).ok());
+            let Some(ParkedItem { lock }) = handle else { return Ok(MissingCallReason::Unknown) };
             // It waited here, and is being forgotten.
             if handles.lock.name(store)?.is_some_and(|own| own == lock) {
-                return Ok(CallLocation::Unknown);
+                return Ok(MissingCallReason::Unknown);
             }
             Ok(match store.is_locked(&lock)? {
-                true => CallLocation::OtherServer,
-                false => CallLocation::EndedServer,
+                true => MissingCallReason::OtherServer,
+                false => MissingCallReason::EndedServer,
             })
         };
-        self.with_store(find).await.unwrap_or(CallLocation::Unknown)
+        self.with_store(find).await.unwrap_or(MissingCallReason::Unknown)
     }
 
     /// Does something with the store, on a thread that may block. Gives nothing where the store fails or takes too long.

@@ -19,7 +19,7 @@ use crate::client::{Question, RequestClient};
 use crate::lock;
 use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
 use crate::seal::{Seal, SealError, SealId};
-use handles::CallLocation;
+use handles::MissingCallReason;
 
 /// How long calls may take that get no answers any more, when the server ends.
 const ENDING_TIME: Duration = Duration::from_secs(2);
@@ -230,12 +230,12 @@ impl ParkingLot {
         let parked = self.calls().remove(&id);
         let Some(parked) = parked else {
             return Err(match self.handles.find(id).await {
-                CallLocation::Unknown => lost(),
-                CallLocation::OtherServer => RpcError::invalid_params(
+                MissingCallReason::Unknown => lost(),
+                MissingCallReason::OtherServer => RpcError::invalid_params(
                     "the call that `requestState` is of waits at another server of the same store, and has to be \
                      answered there. Nothing was done now",
                 ),
-                CallLocation::EndedServer => RpcError::invalid_params(
+                MissingCallReason::EndedServer => RpcError::invalid_params(
                     "the server that held this call has stopped, as far as its store knows, and the call ended with it. \
                      Nothing was done now; what the call had done before it asked stays done",
                 ),

@@ -101,7 +101,7 @@ impl Invalid {
 }
 
 #[derive(Deserialize)]
-struct Form<'a> {
+struct RawMessage<'a> {
     #[serde(borrow, default, deserialize_with = "borrowed")]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -149,15 +149,16 @@ pub(crate) fn read(text: &str) -> Vec<Result<Message<'_>, Invalid>> {
 
 /// Reads one message.
 pub(crate) fn read_one(text: &str) -> Result<Message<'_>, Invalid> {
-    let form: Form<'_> = serde_json::from_str(text).map_err(|error| match error.classify() {
-        Category::Data => Invalid::new(
-            id_of(text),
-            INVALID_REQUEST,
-            format!("the message is no JSON-RPC: {error}"),
-        ),
-        _ => Invalid::new(None, PARSE, format!("the message is not JSON: {error}")),
-    })?;
-    let Form { jsonrpc, id, method, params, result, error } = form;
+    let form: RawMessage<'_> =
+        serde_json::from_str(text).map_err(|error| match error.classify() {
+            Category::Data => Invalid::new(
+                id_of(text),
+                INVALID_REQUEST,
+                format!("the message is no JSON-RPC: {error}"),
+            ),
+            _ => Invalid::new(None, PARSE, format!("the message is not JSON: {error}")),
+        })?;
+    let RawMessage { jsonrpc, id, method, params, result, error } = form;
     let read_id = id.map(RequestId::read);
     let id = read_id.clone().flatten();
     let invalid = |problem: &str| Invalid::new(id.clone(), INVALID_REQUEST, problem);

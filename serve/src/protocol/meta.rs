@@ -53,11 +53,11 @@ pub(crate) struct ModernMeta {
 /// The `_meta` of a request. It is looked for once, as parameters may be long; whether it can be read matters only to who
 /// needs it.
 #[derive(Debug)]
-pub(crate) struct Meta<'a>(Result<Form<'a>, RpcError>);
+pub(crate) struct Meta<'a>(Result<MetaForm<'a>, RpcError>);
 
 /// What is read of `_meta`. Members that are wrong are told from such as are missing.
 #[derive(Debug, Deserialize, Default)]
-struct Form<'a> {
+struct MetaForm<'a> {
     #[serde(rename = "progressToken", borrow, default)]
     progress_token: Option<&'a RawValue>,
     #[serde(default)]
@@ -85,13 +85,13 @@ struct Params<'a> {
     meta: Option<&'a RawValue>,
 }
 
-fn form(params: Option<&RawValue>) -> Result<Form<'_>, RpcError> {
-    let Some(params) = params else { return Ok(Form::default()) };
+fn form(params: Option<&RawValue>) -> Result<MetaForm<'_>, RpcError> {
+    let Some(params) = params else { return Ok(MetaForm::default()) };
     let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| {
         RpcError::invalid_params(format!("the parameters cannot be read: {error}"))
     })?;
     let Some(meta) = params.meta.filter(|meta| meta.get() != "null") else {
-        return Ok(Form::default());
+        return Ok(MetaForm::default());
     };
     serde_json::from_str(meta.get())
         .map_err(|error| RpcError::invalid_params(format!("`_meta` cannot be read: {error}")))
@@ -148,13 +148,13 @@ impl<'a> Meta<'a> {
         Ok((shared, modern))
     }
 
-    fn form(&self) -> Result<&Form<'a>, RpcError> {
+    fn form(&self) -> Result<&MetaForm<'a>, RpcError> {
         self.0.as_ref().map_err(Clone::clone)
     }
 }
 
 impl RequestMeta {
-    fn shared(form: &Form<'_>) -> Result<Self, RpcError> {
+    fn shared(form: &MetaForm<'_>) -> Result<Self, RpcError> {
         let progress_token = match form.progress_token.map(RawValue::get) {
             None | Some("null") => None,
             Some(json) => {

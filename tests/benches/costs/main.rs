@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tenon_config::admit::{Rules, admit};
 use tenon_config::discover::{Sources, discover};
 use tenon_host::services::GrantAll;
-use tenon_host::testing::LoadStep;
+use tenon_host::testing::BenchLoader;
 use tenon_host::types::HookPoint;
 use tenon_host::{Allocation, Builder, Call, Caller, Config, HostEnvironment, Platform};
 use tenon_tests::bare;
@@ -338,9 +338,10 @@ async fn compile_and_load(rows: &mut Vec<Row>) {
     let cache = TempDir::new().unwrap();
     let host_environment =
         HostEnvironment { cache: Some(cache.path().into()), ..HostEnvironment::default() };
-    let loader =
-        |host_environment: &HostEnvironment| LoadStep::new(Allocation::OnDemand, host_environment);
-    let load = |loader: &LoadStep| {
+    let loader = |host_environment: &HostEnvironment| {
+        BenchLoader::new(Allocation::OnDemand, host_environment)
+    };
+    let load = |loader: &BenchLoader| {
         let candidate = discover(&sources).candidates.remove(0);
         loader.load(admit(candidate, &Rules::default()).unwrap());
     };

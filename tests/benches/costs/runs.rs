@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tenon_host::runs::{CatalogFilter, RunOutcome};
 use tenon_host::{Allocation, Builder, Call, Caller, Platform};
-use tenon_serve::{EveryClient, Profile, Server, Settings, ToolMode};
+use tenon_serve::{AllClientFeatures, Profile, Server, Settings, ToolMode};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::table::Table;
@@ -139,7 +139,7 @@ async fn listed(mode: ToolMode) -> Vec<Value> {
         scripts.push(path);
     }
     let builder: Builder = builder(&format!("plugins.scripts = {scripts:?}"));
-    let platform = builder.client_features(EveryClient).build().await.expect("it is built");
+    let platform = builder.client_features(AllClientFeatures).build().await.expect("it is built");
     let settings = Settings::with_profile(Profile { mode, ..Profile::default() });
     let server = Server::new(platform.clone(), settings).expect("the settings are right");
     let (ours, theirs) = tokio::io::duplex(1 << 20);

@@ -10,12 +10,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::web::Web;
-use super::{AUTHORITIES, Home, component};
+use super::{AUTHORITIES, InstallProject, component};
 use crate::support::{stderr, stdout};
 
 #[tokio::test]
 async fn a_component_is_downloaded_once() {
-    let (home, web) = (Home::new(), Web::start().await);
+    let (home, web) = (InstallProject::new(), Web::start().await);
     web.put("/t.wasm", 200, &[], component());
     web.put("/old", 302, &[("location", "/t.wasm")], "");
     let digest = Digest::of(component()).named();
@@ -46,7 +46,7 @@ async fn a_component_is_downloaded_once() {
 
 #[tokio::test]
 async fn downloads_are_bounded_and_not_in_plain_text() {
-    let (home, web) = (Home::new(), Web::start().await);
+    let (home, web) = (InstallProject::new(), Web::start().await);
     let check = async |source: &str, code: i32, because: &str| {
         let said = home.run(&["install", source], code).await;
         assert!(said.contains(because), "{source}: {said}");
@@ -72,7 +72,7 @@ async fn downloads_are_bounded_and_not_in_plain_text() {
 
 #[tokio::test]
 async fn a_server_is_believed_if_an_authority_is_that_is_trusted() {
-    let (home, (tls, proof)) = (Home::new(), proof_for("localhost"));
+    let (home, (tls, proof)) = (InstallProject::new(), proof_for("localhost"));
     let web = Web::start_over(Some(tls)).await;
     web.put("/t.wasm", 200, &[], component());
     let url = format!("https://localhost:{}/t.wasm", web.address.port());
@@ -107,7 +107,7 @@ fn proof_for(name: &str) -> (TlsAcceptor, String) {
 
 #[tokio::test]
 async fn a_registry_is_asked_for_a_blob_once() {
-    let (home, web) = (Home::new(), Web::start().await);
+    let (home, web) = (InstallProject::new(), Web::start().await);
     let (digest, layer) = web.push("acme/text-tools", "1.0", &component(), &json!({}));
     let manifest = |tag: &str| format!("GET /v2/acme/text-tools/manifests/{tag}");
     let blob = format!("GET /v2/acme/text-tools/blobs/{}", layer.named());
@@ -129,7 +129,7 @@ async fn a_registry_is_asked_for_a_blob_once() {
 
 #[tokio::test]
 async fn a_registry_is_believed_nothing() {
-    let (home, web) = (Home::new(), Web::start().await);
+    let (home, web) = (InstallProject::new(), Web::start().await);
     let (digest, layer) = web.push("a", "latest", &component(), &json!({}));
     let blob = format!("/v2/a/blobs/{}", layer.named());
     let manifest = format!("/v2/a/manifests/{}", digest.named());
@@ -144,7 +144,7 @@ async fn a_registry_is_believed_nothing() {
     web.put(&blob, 200, &[], &component()[..1000]);
     home.refused(&["install", &web.oci("a")], "the layer of oci://").await;
     // From here on what is asked for is not in the cache.
-    let fresh = Home::new();
+    let fresh = InstallProject::new();
     web.put(&manifest, 200, &[], "{}");
     fresh.refused(&["install", &bound], "the manifest of oci://").await;
     web.put("/v2/a/manifests/latest", 200, &[("docker-content-digest", &digest.named())], "{}");
@@ -167,7 +167,7 @@ async fn a_registry_is_believed_nothing() {
 
 #[tokio::test]
 async fn credentials_are_for_their_registry_alone() {
-    let (home, web, other) = (Home::new(), Web::start().await, Web::start().await);
+    let (home, web, other) = (InstallProject::new(), Web::start().await, Web::start().await);
     let (_, layer) = web.push("private", "latest", &component(), &json!({}));
     let manifest = web.pages.lock().unwrap().remove("/v2/private/manifests/latest").unwrap();
     let challenge = format!("Bearer realm=\"{}\",service=\"here\"", web.url("/token"));
@@ -188,7 +188,7 @@ async fn credentials_are_for_their_registry_alone() {
         .insert("/v2/private/manifests/latest Bearer anybody".into(), manifest.clone());
     home.install(&web.oci("private"), &[]).await;
     // And what is elsewhere is told none, nor who asks.
-    let fresh = Home::new();
+    let fresh = InstallProject::new();
     web.pages.lock().unwrap().insert("/v2/private/manifests/latest Bearer known".into(), manifest);
     let auth = "YWRhOnNlY3JldA==";
     web.put(token, 403, &[], "");
@@ -220,7 +220,7 @@ async fn credentials_are_told_to_nobody_that_the_registry_does_not_name() {
     let (manifest, blob) = ("/v2/a/manifests/latest", format!("/v2/a/blobs/{}", layer.named()));
     let is_known = |web: &Web| web.heard.lock().unwrap().iter().any(|(_, who)| who.is_some());
     let check = async |arguments: &[&str], code: i32, because: &str| {
-        let home = Home::new();
+        let home = InstallProject::new();
         let config = json!({ "auths": { (web.address.to_string()): { "auth": auth } } });
         home.0.write(".docker/config.json", config.to_string());
         let source = web.oci("a");

@@ -28,13 +28,13 @@ pub(super) struct Page {
 pub(super) type Pages = Arc<Mutex<HashMap<String, Page>>>;
 
 /// Methods and paths, and who says to be who.
-pub(super) type Heard = Arc<Mutex<Vec<(String, Option<String>)>>>;
+pub(super) type RequestLog = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
 /// A server that ends with this: it has pages, and keeps what it is asked.
 pub(super) struct Web {
     pub(super) address: SocketAddr,
     pub(super) pages: Pages,
-    pub(super) heard: Heard,
+    pub(super) heard: RequestLog,
     task: JoinHandle<()>,
 }
 
@@ -54,7 +54,7 @@ impl Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let pages: Pages = Arc::default();
-        let heard: Heard = Arc::default();
+        let heard: RequestLog = Arc::default();
         let (there, hears) = (pages.clone(), heard.clone());
         let task = tokio::spawn(async move {
             // They end with the server.
@@ -128,7 +128,7 @@ impl Web {
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, pages: Pages, heard: Heard) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, pages: Pages, heard: RequestLog) {
     let service = service_fn(move |request| answer(request, pages.clone(), heard.clone()));
     let connection = hyper::server::conn::http1::Builder::new();
     let _ = connection.serve_connection(TokioIo::new(stream), service).await;
@@ -137,7 +137,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, pages: Pages, heard:
 async fn answer(
     request: Request<Incoming>,
     pages: Pages,
-    heard: Heard,
+    heard: RequestLog,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().to_string();
     let authorization = request.headers().get("authorization");

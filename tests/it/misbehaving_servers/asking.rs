@@ -124,26 +124,26 @@ async fn a_server_of_the_newer_era_gets_what_it_needs_before_it_answers() {
 
 /// Somebody who thinks, until nobody wants to know.
 #[derive(Clone, Default)]
-struct Thinker {
+struct UnansweringUser {
     thinks: Arc<Notify>,
     /// Whether the thought was broken off.
     disturbed: Arc<Mutex<Option<bool>>>,
 }
 
 #[async_trait]
-impl ClientFeatures for Thinker {
+impl ClientFeatures for UnansweringUser {
     fn offers(&self) -> Offers {
         Offers { forms: true, ..Offers::default() }
     }
 
     async fn ask(&self, _: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
-        struct Thought(Arc<Mutex<Option<bool>>>);
-        impl Drop for Thought {
+        struct SetOnDrop(Arc<Mutex<Option<bool>>>);
+        impl Drop for SetOnDrop {
             fn drop(&mut self) {
                 *self.0.lock().unwrap() = Some(true);
             }
         }
-        let _thought = Thought(self.disturbed.clone());
+        let _thought = SetOnDrop(self.disturbed.clone());
         self.thinks.notify_one();
         std::future::pending().await
     }
@@ -151,7 +151,7 @@ impl ClientFeatures for Thinker {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_server_does_not_want_to_know_any_more_is_not_asked_any_more() {
-    let thinker = Thinker::default();
+    let thinker = UnansweringUser::default();
     let platform = offering(thinker.clone(), &["fickle"]).await;
     let gate = platform.project.path("gate");
     let asked = async {
@@ -167,7 +167,7 @@ async fn what_a_server_does_not_want_to_know_any_more_is_not_asked_any_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_who_gives_up_ends_what_the_server_asks_for_the_call() {
-    let thinker = Thinker::default();
+    let thinker = UnansweringUser::default();
     let platform = offering(thinker.clone(), &["modern"]).await;
     let timeout = Duration::from_millis(500);
     let given_up = crate::support::call_within(&platform, "modern__ask", json!({}), timeout).await;

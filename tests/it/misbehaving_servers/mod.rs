@@ -6,8 +6,7 @@ mod calls;
 mod crowd;
 mod ending;
 mod eras;
-mod news;
-mod rows;
+mod notifications;
 
 use serde_json::json;
 use std::time::Duration;

@@ -8,7 +8,7 @@ mod stdio;
 use serde_json::{Value, json};
 use tenon_host::Platform;
 use tenon_host::services::GrantAll;
-use tenon_serve::{EveryClient, Profile, Server, Settings};
+use tenon_serve::{AllClientFeatures, Profile, Server, Settings};
 
 use crate::guests;
 use crate::support::{DEMO_SERVER, Project};
@@ -32,7 +32,7 @@ async fn server(project: &Project) -> (Server, Platform) {
 
 async fn server_with(project: &Project, change: impl FnOnce(&mut Settings)) -> (Server, Platform) {
     let builder = project.builder().workspace(project.path("")).state(project.path("state"));
-    let builder = builder.approver(GrantAll).client_features(EveryClient);
+    let builder = builder.approver(GrantAll).client_features(AllClientFeatures);
     let platform = builder.build().await.expect("it is built");
     let mut settings = Settings::with_profile(Profile { prefix: false, ..Profile::default() });
     change(&mut settings);

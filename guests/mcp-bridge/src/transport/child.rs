@@ -4,7 +4,7 @@ use futures::future::join;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::{Event, Head};
+use super::{Event, RequestHead};
 use crate::bindings::tenon::bridge::stdio_child::{self, ExitStatus};
 use crate::bindings::tenon::plugin::types::Error;
 use crate::connection;
@@ -68,7 +68,7 @@ pub(crate) fn last_words() -> Vec<String> {
 }
 
 /// Queues a message. Lines need no head.
-pub(crate) fn send(line: Vec<u8>, _: impl FnOnce() -> Option<Head>) {
+pub(crate) fn send(line: Vec<u8>, _: impl FnOnce() -> Option<RequestHead>) {
     with(|outbox| outbox.lines.push_back(line));
 }
 

@@ -20,14 +20,14 @@ use tenon_sdk::http::{self, Method, Request, Response, Url};
 use wasip3::clocks::monotonic_clock;
 pub(crate) use wit_bindgen::spawn_local as spawn;
 
-use super::{Event, Head};
+use super::{Event, RequestHead};
 use crate::bindings::tenon::plugin::types::Error;
 
 /// A message on its way to the server.
 struct Message {
     line: Vec<u8>,
     /// What expects an answer.
-    request: Option<Head>,
+    request: Option<RequestHead>,
 }
 
 /// Where the server is, as the host tells it.
@@ -75,7 +75,7 @@ enum Transport {
 
 /// The connection.
 #[derive(Default)]
-struct State {
+struct RemoteConnection {
     remote: Remote,
     /// Where messages go.
     target: Option<Url>,
@@ -100,10 +100,10 @@ struct State {
 }
 
 thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
+    static STATE: RefCell<RemoteConnection> = RefCell::default();
 }
 
-fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
+fn with<R>(act: impl FnOnce(&mut RemoteConnection) -> R) -> R {
     STATE.with_borrow_mut(act)
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn mirrors() -> bool {
     with(|state| state.revision.as_deref() == Some(MODERN))
 }
 
-pub(crate) fn send(line: Vec<u8>, request: impl FnOnce() -> Option<Head>) {
+pub(crate) fn send(line: Vec<u8>, request: impl FnOnce() -> Option<RequestHead>) {
     let message = Message { line, request: request() };
     with(|state| state.outbox.push_back(message));
 }
@@ -306,7 +306,7 @@ fn lose(connection: u64, reason: &str) {
     }
 }
 
-impl State {
+impl RemoteConnection {
     /// Gives up everything under way, and what is known of the server.
     fn end(&mut self) {
         self.connection += 1;
@@ -322,7 +322,7 @@ impl State {
     }
 
     /// The headers of a request. What a request is about is told of it from the newer era on.
-    fn headers(&self, head: Option<&Head>) -> Vec<(String, String)> {
+    fn headers(&self, head: Option<&RequestHead>) -> Vec<(String, String)> {
         let mut headers: Vec<(String, String)> =
             self.remote.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut add = |name: &str, value: &str| headers.push((name.into(), value.into()));
@@ -349,7 +349,7 @@ impl State {
 }
 
 /// The headers for arguments of a call.
-fn mirrored(head: &Head, line: &[u8]) -> Result<Vec<(String, String)>, String> {
+fn mirrored(head: &RequestHead, line: &[u8]) -> Result<Vec<(String, String)>, String> {
     #[derive(Deserialize)]
     struct Call {
         params: Params,
@@ -506,7 +506,7 @@ fn unauthorized(status: u16, challenge: Option<String>) -> mcp_client::Error {
     })
 }
 
-fn is_first(head: Option<&Head>) -> bool {
+fn is_first(head: Option<&RequestHead>) -> bool {
     head.is_some_and(|head| head.method == "initialize")
 }
 

@@ -15,7 +15,7 @@ use mcp_client::HeaderArgument;
 
 /// What a request is about.
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "lines need no head"))]
-pub(crate) struct Head {
+pub(crate) struct RequestHead {
     pub(crate) id: u64,
     pub(crate) method: &'static str,
     /// The name of a tool or a prompt, the URI of a resource.

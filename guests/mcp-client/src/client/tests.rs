@@ -1,10 +1,10 @@
 //! Conversations with servers, line by line.
 
-mod asked;
+mod server_requests;
 mod connect;
-mod news;
-mod polling;
-mod task;
+mod notifications;
+mod modern_task;
+mod legacy_task;
 
 use super::*;
 use serde_json::{Value, json};

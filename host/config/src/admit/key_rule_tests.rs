@@ -107,9 +107,9 @@ struct MergedConfigs {
 }
 
 /// The folder that the files of a test are in.
-struct Home(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Home {
+impl TestFolder {
     fn new() -> Self {
         let home = Self(tempfile::tempdir().expect("there is room for a folder"));
         for whose in ["p", "u"] {
@@ -601,7 +601,7 @@ fn every_rule_is_tried() {
 /// A row for each key and each two values of it: what is expected follows from the rule alone.
 #[test]
 fn each_key_combines_as_its_rule_says() {
-    let home = Home::new();
+    let home = TestFolder::new();
     for (trial, rule) in trials().iter().zip(KEY_RULES) {
         let (key, rule) = (trial.key, rule.rule);
         let seen =
@@ -687,7 +687,7 @@ fn each_key_combines_as_its_rule_says() {
 /// What is let in by one file alone is not let in.
 #[test]
 fn a_plugin_that_the_user_does_not_let_in_is_not_let_in_by_its_project() {
-    let home = Home::new();
+    let home = TestFolder::new();
     for user in ["policy.profile = \"minimal\"", "policy.locked = true", "policy.deny = [\"p\"]"] {
         for project in ["policy.allow = [\"p\", \"q\"]", "policy.plugins.p.enabled = true"] {
             let world = home.world(project, user);
@@ -701,7 +701,7 @@ fn a_plugin_that_the_user_does_not_let_in_is_not_let_in_by_its_project() {
 /// What of the user's settings a project's plugin gets.
 #[test]
 fn a_projects_plugin_gets_no_key_that_its_user_set_for_another_of_its_id() {
-    let home = Home::new();
+    let home = TestFolder::new();
     let check = |project: &str, user: &str, expected: &[(&str, &str)], withheld: &str| {
         let world = home.world(project, user);
         let candidate = world.candidate("p").expect("it is there");
@@ -728,12 +728,12 @@ fn a_projects_plugin_gets_no_key_that_its_user_set_for_another_of_its_id() {
 }
 
 /// What one file says: numbers of a key, of a value and of the tools that it is for.
-type Said = (usize, usize, usize);
+type KeySetting = (usize, usize, usize);
 
 /// A file in which no key is set twice: what it says, and which keys.
 fn file(
     trials: &[KeyRuleCase],
-    said: impl Iterator<Item = Said>,
+    said: impl Iterator<Item = KeySetting>,
 ) -> (String, BTreeSet<&'static str>) {
     let (mut text, mut set, mut keys) = (String::new(), BTreeSet::new(), BTreeSet::new());
     for (trial, value, tool) in said {
@@ -771,7 +771,7 @@ proptest! {
         ),
     ) {
         let trials = trials();
-        let home = Home::new();
+        let home = TestFolder::new();
         let of_project = said.iter().filter_map(|(key, value, _, tool)| Some((*key, (*value)?, *tool)));
         let of_user = said.iter().filter_map(|(key, _, value, tool)| Some((*key, (*value)?, *tool)));
         let ((project, _), (user, keys)) = (file(&trials, of_project), file(&trials, of_user));

@@ -94,7 +94,7 @@ fn a_command_that_a_project_names_is_approved_like_a_request() {
 fn nobody_is_asked_about_what_requests_nothing_or_is_refused_in_any_case() {
     let named = |id: &str, requests: &str| Candidate { id: id.into(), ..component(requests) };
     let locked =
-        Candidate { lock_entry: Some(LockEntry::Unreadable("x".into())), ..named("d", REQUEST) };
+        Candidate { lock_entry: Some(LockBinding::Unreadable("x".into())), ..named("d", REQUEST) };
     let candidates = [named("a", REQUEST), named("b", ""), named("c", REQUEST), locked];
     let rules = rules("policy.deny = [\"c\"]");
     let wanted: Vec<&str> =
@@ -120,7 +120,7 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     let file = PathBuf::from("tenon.lock");
     let bound = |code: Digest, manifest: Digest| Candidate {
         manifest: Some(Digest::of("manifest")),
-        lock_entry: Some(LockEntry::Bound { file: file.clone(), code, manifest, skills: None }),
+        lock_entry: Some(LockBinding::Bound { file: file.clone(), code, manifest, skills: None }),
         ..candidate.clone()
     };
     let refused = |what, expected, found| {
@@ -143,7 +143,7 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     check(bound(code, manifest), None);
     check(bound(other, manifest), refused("code", other, code));
     check(bound(code, other), refused("manifest", other, manifest));
-    let unreadable = LockEntry::Unreadable("x".into());
+    let unreadable = LockBinding::Unreadable("x".into());
     let unreadable = Candidate { lock_entry: Some(unreadable), ..candidate.clone() };
     check(unreadable, Some(Refusal::Lock("x".into())));
     // What is not read is looked at when it is loaded.
@@ -182,7 +182,7 @@ fn skills_have_to_be_what_a_lock_file_says() {
     let manifest = Digest::of("manifest");
     let bound = |candidate: Candidate, skills: Option<Digest>| {
         let (file, code) = (PathBuf::from("tenon.lock"), Digest::of("code"));
-        let lock_entry = Some(LockEntry::Bound { file, code, manifest, skills });
+        let lock_entry = Some(LockBinding::Bound { file, code, manifest, skills });
         Candidate { manifest: Some(manifest), lock_entry, ..candidate }
     };
     let with = |text: &str| with_skill(component(""), text);
@@ -246,7 +246,7 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
     assert!(matches!(why(&component(""), &locked), Some(Refusal::Policy { .. })));
     let manifest = Digest::of("manifest");
     let lock_entry =
-        LockEntry::Bound { file: "tenon.lock".into(), code: manifest, manifest, skills: None };
+        LockBinding::Bound { file: "tenon.lock".into(), code: manifest, manifest, skills: None };
     let bound =
         Candidate { lock_entry: Some(lock_entry), manifest: Some(manifest), ..component("") };
     assert_eq!(why(&bound, &locked), None);
@@ -432,7 +432,7 @@ fn a_snapshot_shows_how_each_plugin_stands() {
     let candidates = vec![named("a", REQUEST), named("b", ""), named("long", REQUEST)];
     let mut discovery = discover(&Sources::default());
     discovery.candidates = candidates;
-    let snapshot = Snapshot::new(&discovery, &said(texts("environment", &["X"]).into()));
+    let snapshot = PluginOverview::new(&discovery, &said(texts("environment", &["X"]).into()));
     assert_eq!(snapshot.plugins[0].granted, texts("environment", &["X"]));
     assert_eq!(
         snapshot.to_string(),

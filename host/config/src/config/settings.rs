@@ -594,9 +594,9 @@ impl FileEntry {
         T: Deserialize<'de> + Into<FileEntryTable>,
         D: Deserializer<'de>,
     {
-        struct Entry<T>(PhantomData<T>);
+        struct FileEntryVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de> + Into<FileEntryTable>> Visitor<'de> for Entry<T> {
+        impl<'de, T: Deserialize<'de> + Into<FileEntryTable>> Visitor<'de> for FileEntryVisitor<T> {
             type Value = FileEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -613,7 +613,7 @@ impl FileEntry {
             }
         }
 
-        deserializer.deserialize_any(Entry::<T>(PhantomData))
+        deserializer.deserialize_any(FileEntryVisitor::<T>(PhantomData))
     }
 }
 

@@ -19,14 +19,14 @@ use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
 use crate::grant::{GrantSet, Grants};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
-use crate::lock::LockEntry;
+use crate::lock::LockBinding;
 use crate::manifest::RegistrationPermissions;
 use crate::path_context::PathContext;
 use crate::pins::{PinMode, PinnedServer};
 use crate::policy::ConfinementMode;
 use crate::secret::{Redactor, Secret, SecretValues};
 use crate::skills::{Skill, Skills};
-use crate::tool_hooks::ToolHook;
+use crate::tool_hooks::ServerHook;
 
 /// A plugin that may be loaded, if it is admitted.
 #[derive(Clone)]
@@ -98,7 +98,7 @@ pub struct Candidate {
     pub secrets: SecretValues,
     pub(crate) admission_facts: AdmissionFacts,
     /// What the lock file of its place says of it.
-    pub lock_entry: Option<LockEntry>,
+    pub lock_entry: Option<LockBinding>,
 }
 
 impl fmt::Debug for Candidate {
@@ -161,7 +161,7 @@ pub struct Server {
     /// How it is spoken to.
     pub options: ServerOptions,
     /// The hook points that its tools handle.
-    pub hooks: Vec<ToolHook>,
+    pub hooks: Vec<ServerHook>,
 }
 
 /// What is asked of an MCP server, and of the bridge to it.

@@ -26,7 +26,7 @@ use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::{FILESYSTEM, GrantSet, NETWORK};
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
-use crate::lock::{LockEntry, LockIndex};
+use crate::lock::{FoundLockFile, LockBinding};
 use crate::manifest::{self, Manifest, PluginRuntime};
 use crate::path_context::{self, PathContext};
 use crate::secret::SecretValues;
@@ -102,8 +102,8 @@ impl CandidateReader<'_> {
                 }
             },
             Found::Folder(folder) => {
-                let lock_index = self.root.lock.as_deref().map(LockIndex::read);
-                if let Some((file, digest)) = lock_index.as_ref().and_then(LockIndex::content) {
+                let lock_index = self.root.lock.as_deref().map(FoundLockFile::read);
+                if let Some((file, digest)) = lock_index.as_ref().and_then(FoundLockFile::content) {
                     self.note_read(file.into(), digest);
                 }
                 // These need not exist.
@@ -459,7 +459,7 @@ impl CandidateReader<'_> {
         secrets
     }
 
-    fn add_folder(&mut self, folder: &Path, lock_index: Option<&LockIndex>) {
+    fn add_folder(&mut self, folder: &Path, lock_index: Option<&FoundLockFile>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
         let walk = walk::FolderScan::new(folder, settings, &mut self.discovery.entries);
@@ -482,7 +482,7 @@ impl CandidateReader<'_> {
     }
 
     /// What was installed and is not there any more may be a guard.
-    fn report_what_is_gone(&mut self, lock_index: &LockIndex) {
+    fn report_what_is_gone(&mut self, lock_index: &FoundLockFile) {
         let Discovery { candidates, diagnostics, .. } = &*self.discovery;
         let here = candidates.iter().filter(|candidate| candidate.rank == self.rank);
         let here = here.map(|candidate| candidate.id.as_str());
@@ -503,7 +503,7 @@ impl CandidateReader<'_> {
         }
     }
 
-    fn add_manifest(&mut self, folder: &Path, root: &Path, lock_index: Option<&LockIndex>) {
+    fn add_manifest(&mut self, folder: &Path, root: &Path, lock_index: Option<&FoundLockFile>) {
         let (manifest, text) = match Manifest::read(folder) {
             Ok(read) => read,
             Err(error) => {
@@ -609,7 +609,7 @@ impl CandidateReader<'_> {
         let own = folder.file_name().and_then(|name| name.to_str());
         let lock_entry =
             lock_index.and_then(|lock_index| lock_index.of(&id).or_else(|| lock_index.of(own?)));
-        let is_bound = matches!(lock_entry, Some(LockEntry::Bound { .. }));
+        let is_bound = matches!(lock_entry, Some(LockBinding::Bound { .. }));
         let of_skills: Vec<_> = skills.iter().flat_map(Skills::paths).collect();
         for (path, digest) in &of_skills {
             match is_bound {

@@ -21,7 +21,7 @@ use crate::discover::{
 pub use crate::entry::InputQuestion;
 use crate::expand::input_variable;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES, MAX_CONFIGURATION_BYTES, absolute, exact};
-use crate::json_file::{JsonStore, StoreError};
+use crate::json_file::{JsonFile, JsonFileError};
 use crate::manifest::FILE_NAME as MANIFEST;
 use crate::pins::PinMode;
 use crate::secret::{MASK, is_secret_name};
@@ -418,7 +418,7 @@ fn differing_because(
 /// The projects that a user trusts, in a file that only this user can write to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrustFile {
-    store: JsonStore,
+    store: JsonFile,
 }
 
 /// Why it is not known which projects are trusted, or one cannot be.
@@ -465,7 +465,7 @@ pub struct TrustedProject {
 impl TrustFile {
     /// The projects that this file has, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), MAX_CONFIGURATION_BYTES) }
+        Self { store: JsonFile::new(path.into(), MAX_CONFIGURATION_BYTES) }
     }
 
     /// Where it is.
@@ -643,12 +643,12 @@ impl TrustFile {
         self.store.change(change).map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: StoreError) -> TrustError {
+    fn error(&self, error: JsonFileError) -> TrustError {
         let path = self.path().to_path_buf();
         match error {
-            StoreError::Unguarded(path) => TrustError::Unguarded(path),
-            StoreError::Io(error) => TrustError::File(path, error),
-            StoreError::Damaged(error) => TrustError::Damaged(path, error),
+            JsonFileError::Unguarded(path) => TrustError::Unguarded(path),
+            JsonFileError::Io(error) => TrustError::File(path, error),
+            JsonFileError::Damaged(error) => TrustError::Damaged(path, error),
         }
     }
 }

@@ -34,12 +34,12 @@ impl JsonError {
 }
 
 /// A server of a file: its name, and its entry or what is wrong with it.
-pub type Server = (String, Result<McpEntry, String>);
+pub type NamedServer = (String, Result<McpEntry, String>);
 
 /// What a file says.
 pub struct McpFile {
     /// The servers that it names. One that cannot be understood is no problem of the others.
-    pub servers: Result<Vec<Server>, JsonError>,
+    pub servers: Result<Vec<NamedServer>, JsonError>,
     /// What it would have its user asked for.
     pub questions: Vec<InputQuestion>,
 }
@@ -69,8 +69,8 @@ fn servers(
     mut file: Map<String, Value>,
     inputs: &Inputs,
     text: &str,
-) -> Result<Vec<Server>, JsonError> {
-    let mut servers: Vec<Server> = Vec::new();
+) -> Result<Vec<NamedServer>, JsonError> {
+    let mut servers: Vec<NamedServer> = Vec::new();
     let mut names = HashSet::new();
     for member in SERVERS {
         let named = match file.remove(member) {

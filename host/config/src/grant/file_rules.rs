@@ -10,7 +10,7 @@ use super::Grants;
 use super::glob::{GlobState, PathCoverage, PathGrant, PathRights, components, resolve};
 use super::protected::table::HOME;
 use super::protected::{
-    Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within,
+    ProtectedRow, Protection, ProtectionState, RowMatch, counted, is_beneath, is_within,
 };
 use crate::expand::escaped;
 use crate::host_environment::HostEnvironment;
@@ -219,7 +219,7 @@ impl FileRules {
 
     /// What makes a path protected, if nothing else keeps the plugin from it: what was requested
     /// covers it, and does not name it.
-    pub fn protects(&self, path: &str, writes: bool) -> Option<&'static Row> {
+    pub fn protects(&self, path: &str, writes: bool) -> Option<&'static ProtectedRow> {
         // What was requested is the last of the sets.
         let requested = self.grants.last()?;
         let spans = counted(self.protection.spans(path, false), !writes);
@@ -244,7 +244,7 @@ impl FileRules {
         folder: &PathPosition,
         name: &str,
         path: &str,
-    ) -> Result<(), &'static Row> {
+    ) -> Result<(), &'static ProtectedRow> {
         if self.protection_in(folder, name, path).is_partial() {
             let spans = self.protection.spans(path, true);
             let is_named = self.rights_by_name(path, &spans).write.here;

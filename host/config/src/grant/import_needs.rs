@@ -7,7 +7,7 @@ use std::fmt;
 use super::{CAPABILITIES, Capability, ENVIRONMENT, Eligibility};
 
 /// Values by the names of capabilities.
-type ValueKind = BTreeMap<String, Vec<String>>;
+type CapabilityValues = BTreeMap<String, Vec<String>>;
 
 /// How a component stands to one capability that is lent on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,8 +63,13 @@ impl NeedStatus {
 
 impl Need {
     /// How a component with these imports stands to each capability that it uses or requests.
-    pub fn all(imports: &[String], requested: &ValueKind, granted: &ValueKind) -> Vec<Self> {
-        let of = |values: &ValueKind, name: &str| values.get(name).cloned().unwrap_or_default();
+    pub fn all(
+        imports: &[String],
+        requested: &CapabilityValues,
+        granted: &CapabilityValues,
+    ) -> Vec<Self> {
+        let of =
+            |values: &CapabilityValues, name: &str| values.get(name).cloned().unwrap_or_default();
         let needs = CAPABILITIES.iter().filter_map(|capability| {
             let Eligibility::OnRequest { .. } = capability.availability else { return None };
             let uses = |import: &&String| {
@@ -127,7 +132,7 @@ mod tests {
     fn what_is_needed_is_held_against_what_is_requested_and_granted() {
         let check = |imports: &[&str], requested: &[&str], granted: &[&str], expected: &[_]| {
             let imports: Vec<String> = imports.iter().map(ToString::to_string).collect();
-            let values = |names: &[&str]| -> ValueKind {
+            let values = |names: &[&str]| -> CapabilityValues {
                 names.iter().map(|name| (name.to_string(), vec!["x".to_string()])).collect()
             };
             let needs = Need::all(&imports, &values(requested), &values(granted));

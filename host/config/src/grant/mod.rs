@@ -23,12 +23,14 @@ pub use capabilities::{
 };
 pub use file_rules::{FileRules, PathPosition, ReachableFolder};
 #[cfg(any(test, fuzzing, feature = "testing"))]
-pub use glob::fuzz::{Model, path_glob};
+pub use glob::fuzz::{GlobModel, path_glob};
 pub use glob::{GlobState, PathGrant, PathRights, components, resolve};
 pub use import_needs::{Need, NeedStatus};
-pub use proposal::{FileKind, file_grants};
+pub use proposal::{PathKind, file_grants};
 pub use protected::table::HOME;
-pub use protected::{Protection, ProtectionState, Row, RowMatch, counted, is_beneath, is_within};
+pub use protected::{
+    ProtectedRow, Protection, ProtectionState, RowMatch, counted, is_beneath, is_within,
+};
 pub use url_pattern::{UrlGrant, never_sent};
 
 use crate::host_environment::HostEnvironment;

@@ -13,12 +13,12 @@ const MIN_DEPTH: usize = 3;
 
 /// What is done with files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Uses {
+struct FileUse {
     read: bool,
     write: bool,
 }
 
-impl Uses {
+impl FileUse {
     fn and(self, other: Self) -> Self {
         Self { read: self.read || other.read, write: self.write || other.write }
     }
@@ -30,7 +30,7 @@ impl Uses {
 
 /// What a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum PathKind {
     /// A file, or nothing yet.
     File,
     /// A folder.
@@ -49,35 +49,35 @@ pub fn file_grants(
     reads: &BTreeSet<PathBuf>,
     writes: &BTreeSet<PathBuf>,
     home: Option<&Path>,
-    kind: impl Fn(&Path) -> FileKind,
+    kind: impl Fn(&Path) -> PathKind,
 ) -> Vec<String> {
     let (mut folders, mut files) = (BTreeMap::new(), BTreeMap::new());
-    let read = reads.iter().map(|path| (path, Uses { read: true, write: false }));
-    let written = writes.iter().map(|path| (path, Uses { read: false, write: true }));
+    let read = reads.iter().map(|path| (path, FileUse { read: true, write: false }));
+    let written = writes.iter().map(|path| (path, FileUse { read: false, write: true }));
     let above_home = |path: &Path| home.is_some_and(|home| home.starts_with(path));
     for (path, uses) in
         read.chain(written).filter(|(path, _)| !above_home(path) && !path.starts_with("/dev"))
     {
         let folder = match kind(path) {
-            FileKind::Own => continue,
-            FileKind::Secret => None,
-            FileKind::Folder => folder_for(path, uses, home),
-            FileKind::File => path.parent().and_then(|folder| folder_for(folder, uses, home)),
+            PathKind::Own => continue,
+            PathKind::Secret => None,
+            PathKind::Folder => folder_for(path, uses, home),
+            PathKind::File => path.parent().and_then(|folder| folder_for(folder, uses, home)),
         };
         let (all, key) = match folder {
             Some(folder) => (&mut folders, folder),
             None => (&mut files, path.as_path()),
         };
-        let known = all.entry(key.to_path_buf()).or_insert(Uses::default());
+        let known = all.entry(key.to_path_buf()).or_insert(FileUse::default());
         *known = known.and(uses);
     }
     join_siblings(&mut folders, home);
-    let is_covered = |path: &Path, uses: Uses, itself: bool| {
+    let is_covered = |path: &Path, uses: FileUse, itself: bool| {
         let above = path.ancestors().skip(usize::from(itself));
-        above.filter_map(|folder| folders.get(folder)).any(|of: &Uses| of.covers(uses))
+        above.filter_map(|folder| folders.get(folder)).any(|of: &FileUse| of.covers(uses))
     };
     let named = folders.iter().filter(|(path, uses)| !is_covered(path, **uses, true));
-    let is_secret = |path: &Path| kind(path) == FileKind::Secret;
+    let is_secret = |path: &Path| kind(path) == PathKind::Secret;
     let files =
         files.iter().filter(|(path, uses)| is_secret(path) || !is_covered(path, **uses, false));
     let named = named.map(|(path, uses)| value(path, *uses, home, "/**"));
@@ -90,7 +90,7 @@ fn own_part<'a>(path: &'a Path, home: Option<&Path>) -> &'a Path {
 }
 
 /// The folder that is granted for one in which something is used, if any is.
-fn folder_for<'a>(folder: &'a Path, uses: Uses, home: Option<&Path>) -> Option<&'a Path> {
+fn folder_for<'a>(folder: &'a Path, uses: FileUse, home: Option<&Path>) -> Option<&'a Path> {
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     let visible = |folder: &&Path| !own_part(folder, home).components().any(is_hidden);
     let visible = folder.ancestors().find(visible);
@@ -112,8 +112,8 @@ fn is_grantable(folder: &Path, home: Option<&Path>) -> bool {
 }
 
 /// Puts a folder in the place of several in it that are used alike.
-fn join_siblings(folders: &mut BTreeMap<PathBuf, Uses>, home: Option<&Path>) {
-    let mut siblings = BTreeMap::<(PathBuf, Uses), usize>::new();
+fn join_siblings(folders: &mut BTreeMap<PathBuf, FileUse>, home: Option<&Path>) {
+    let mut siblings = BTreeMap::<(PathBuf, FileUse), usize>::new();
     for (folder, uses) in folders.iter() {
         if let Some(parent) = folder.parent().filter(|parent| is_grantable(parent, home)) {
             *siblings.entry((parent.to_path_buf(), *uses)).or_default() += 1;
@@ -126,11 +126,11 @@ fn join_siblings(folders: &mut BTreeMap<PathBuf, Uses>, home: Option<&Path>) {
     }
 }
 
-fn value(path: &Path, uses: Uses, home: Option<&Path>, end: &str) -> String {
+fn value(path: &Path, uses: FileUse, home: Option<&Path>, end: &str) -> String {
     let rights = match uses {
-        Uses { read: true, write: true } => "readwrite",
-        Uses { write: true, .. } => "write",
-        Uses { .. } => "read",
+        FileUse { read: true, write: true } => "readwrite",
+        FileUse { write: true, .. } => "write",
+        FileUse { .. } => "read",
     };
     let own = home.and_then(|home| path.strip_prefix(home).ok());
     let shown = match own {
@@ -150,13 +150,13 @@ mod tests {
         let check = |reads: &[&str], writes: &[&str], expected: &[&str]| {
             let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
             let kind = |path: &Path| match path {
-                _ if path.starts_with("/home/ada/.config/tenon") => FileKind::Own,
+                _ if path.starts_with("/home/ada/.config/tenon") => PathKind::Own,
                 _ if path.ends_with(".env") || path.starts_with("/home/ada/.ssh") => {
-                    FileKind::Secret
+                    PathKind::Secret
                 }
                 // What has no dot in its name is a folder here.
-                _ if path.extension().is_none() => FileKind::Folder,
-                _ => FileKind::File,
+                _ if path.extension().is_none() => PathKind::Folder,
+                _ => PathKind::File,
             };
             let grants = file_grants(&paths(reads), &paths(writes), Some(home), kind);
             assert_eq!(grants, expected, "{reads:?} {writes:?}");

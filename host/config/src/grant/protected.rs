@@ -26,9 +26,9 @@ use crate::host_environment::HostEnvironment;
 
 /// Names of files that mean the same.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ProtectedRow {
     group: Group,
-    reading: Reading,
+    reading: ReadProtection,
     case: Case,
     /// What the files are, in a few words.
     what: &'static str,
@@ -68,7 +68,7 @@ enum Group {
 
 /// Whether a glob covers a protected file for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum ReadProtection {
     Open,
     Secret,
 }
@@ -81,10 +81,10 @@ enum Case {
     Exact,
 }
 
-impl Row {
+impl ProtectedRow {
     /// Whether a glob does not even cover it for reading.
     pub fn is_secret(&self) -> bool {
-        self.reading == Reading::Secret
+        self.reading == ReadProtection::Secret
     }
 
     /// What the files are, in a few words.
@@ -107,7 +107,7 @@ impl Row {
 /// Where in a path a row is found: from its first name to its last, as numbers of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowMatch {
-    pub(crate) row: &'static Row,
+    pub(crate) row: &'static ProtectedRow,
     first: usize,
     last: usize,
 }
@@ -154,14 +154,14 @@ struct FixedPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FixedPathKind {
     /// A protected file or folder.
-    Row(&'static Row),
+    Row(&'static ProtectedRow),
     /// A folder in which names of the table begin: the nodes that it stands for.
     Folder(Vec<usize>),
 }
 
 impl FixedPathKind {
     /// What is protected there itself.
-    fn row(&self) -> Option<&'static Row> {
+    fn row(&self) -> Option<&'static ProtectedRow> {
         match self {
             Self::Row(row) => Some(row),
             Self::Folder(_) => None,
@@ -243,7 +243,7 @@ impl Protection {
             left &= left - 1;
             node.each(name, &folded, |row, next| {
                 to.is_protected |= row.is_some();
-                to.is_secret |= row.is_some_and(Row::is_secret);
+                to.is_secret |= row.is_some_and(ProtectedRow::is_secret);
                 to.nodes |= next.map_or(0, |next| 1 << next);
             });
         }
@@ -270,7 +270,7 @@ impl Protection {
     pub fn anchors_beneath<'a>(
         &'a self,
         path: &'a str,
-    ) -> impl Iterator<Item = (&'a str, Option<&'static Row>)> {
+    ) -> impl Iterator<Item = (&'a str, Option<&'static ProtectedRow>)> {
         let beneath = self.anchors.iter().filter(|anchor| is_beneath(&anchor.path, path));
         beneath.map(|anchor| (&*anchor.path, anchor.what.row()))
     }
@@ -411,7 +411,7 @@ fn spans(
 }
 
 /// The table as it is gone through, name by name.
-struct Tree {
+struct NameTrie {
     nodes: Vec<Node>,
 }
 
@@ -424,17 +424,17 @@ struct Node {
     /// What follows, by folded names.
     names: HashMap<String, Follows>,
     /// What follows for names that end so.
-    ends: Vec<(&'static str, &'static Row)>,
+    ends: Vec<(&'static str, &'static ProtectedRow)>,
     /// What any hidden name is.
-    hidden: Option<&'static Row>,
+    hidden: Option<&'static ProtectedRow>,
     /// One of the rows that are reached from here.
-    within: Option<&'static Row>,
+    within: Option<&'static ProtectedRow>,
 }
 
 #[derive(Default)]
 struct Follows {
     /// What ends here, and its name where that is compared with its case.
-    rows: Vec<(&'static Row, Option<&'static str>)>,
+    rows: Vec<(&'static ProtectedRow, Option<&'static str>)>,
     node: Option<usize>,
 }
 
@@ -444,7 +444,7 @@ impl Node {
         &self,
         name: &str,
         folded: &str,
-        mut give: impl FnMut(Option<&'static Row>, Option<usize>),
+        mut give: impl FnMut(Option<&'static ProtectedRow>, Option<usize>),
     ) {
         if let Some(Follows { rows, node }) = self.names.get(folded) {
             let name = trimmed(name);
@@ -474,13 +474,13 @@ impl Node {
     }
 }
 
-fn tree() -> &'static Tree {
-    static TREE: OnceLock<Tree> = OnceLock::new();
-    TREE.get_or_init(|| Tree::of(table::TABLE))
+fn tree() -> &'static NameTrie {
+    static TREE: OnceLock<NameTrie> = OnceLock::new();
+    TREE.get_or_init(|| NameTrie::of(table::TABLE))
 }
 
-impl Tree {
-    fn of(table: &'static [Row]) -> Self {
+impl NameTrie {
+    fn of(table: &'static [ProtectedRow]) -> Self {
         let mut tree = Self { nodes: (0..=HOME).map(|_| Node::default()).collect() };
         for (row, pattern) in table.iter().flat_map(|row| row.names.iter().map(move |n| (row, *n)))
         {
@@ -667,7 +667,7 @@ mod tests {
     }
 
     /// All names of the table, and paths that are known beforehand.
-    fn all() -> Vec<(&'static Row, String, &'static str)> {
+    fn all() -> Vec<(&'static ProtectedRow, String, &'static str)> {
         let names = table::TABLE.iter().flat_map(|row| row.names.iter().map(move |n| (row, *n)));
         let mut all: Vec<_> = names.map(|(row, name)| (row, example(name))).collect();
         all.push((&table::PATH, (format!("{BASE}/tools"), BASE)));

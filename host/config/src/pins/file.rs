@@ -19,12 +19,12 @@ use tenon_types::text::cut;
 
 use super::definition::{changes, varying};
 use super::{
-    Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinKind, Pins,
+    Definition, DefinitionKind, HeldDefinition, ObservedDefinitions, PinCheck, PinError, Pins,
     UnstablePart,
 };
 use crate::diagnostic::chain;
 use crate::files::real_or_absolute;
-use crate::json_file::{JsonStore, StoreError};
+use crate::json_file::{JsonFile, JsonFileError};
 
 /// The largest file of pins, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -50,7 +50,7 @@ const VERSION: u32 = 1;
 /// Pins in a file, which only this user can write to.
 #[derive(Debug, Clone)]
 pub struct PinFile {
-    store: JsonStore,
+    store: JsonFile,
 }
 
 /// The file, as it is written.
@@ -87,7 +87,7 @@ struct PluginPins {
     /// The one that was seen last, while definitions of it are held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seen_server: Option<String>,
-    definitions: BTreeMap<PinKind, BTreeMap<String, Pin>>,
+    definitions: BTreeMap<DefinitionKind, BTreeMap<String, Pin>>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ fn in_one_line<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::
 impl PinFile {
     /// Pins in this file, which need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { store: JsonStore::new(path.into(), MAX_FILE_BYTES) }
+        Self { store: JsonFile::new(path.into(), MAX_FILE_BYTES) }
     }
 
     /// The definitions that are held of a plugin, as they were last seen.
@@ -170,7 +170,7 @@ impl PinFile {
 
     fn change(&self, change: impl Fn(&mut PinFileJson)) -> Result<(), PinError> {
         let changed = match self.store.change(&change) {
-            Err(StoreError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(JsonFileError::Io(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.store.change(|content: &mut PinFileJson| {
                     // What names these names nothing any more.
                     content.pins.retain(|pinned| pinned.named_in.exists());
@@ -182,14 +182,14 @@ impl PinFile {
         changed.map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: StoreError) -> PinError {
+    fn error(&self, error: JsonFileError) -> PinError {
         let path = self.store.path().to_path_buf();
         match error {
-            StoreError::Unguarded(path) => {
+            JsonFileError::Unguarded(path) => {
                 PinError::File(path, io::Error::other("others can write to it"))
             }
-            StoreError::Io(error) => PinError::File(path, error),
-            StoreError::Damaged(error) => PinError::Damaged(path, error),
+            JsonFileError::Io(error) => PinError::File(path, error),
+            JsonFileError::Damaged(error) => PinError::Damaged(path, error),
         }
     }
 }
@@ -294,7 +294,12 @@ impl PluginPins {
 
     /// A definition that is held, if this one is. What varies is compared only with another server's, and there not
     /// where it is known to vary.
-    fn held_definition(&self, kind: PinKind, name: &str, pin: &Pin) -> Option<HeldDefinition> {
+    fn held_definition(
+        &self,
+        kind: DefinitionKind,
+        name: &str,
+        pin: &Pin,
+    ) -> Option<HeldDefinition> {
         let seen = pin.held.as_ref()?.definition();
         let pinned = pin.definition.definition();
         let is_same_server = self.seen_server.is_none();
@@ -610,20 +615,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = PinFile::new(folder.path().join("pins.json"));
         let server = server(Path::new(NAMED_IN), "1");
-        let check = |kind: PinKind, is_whole: bool, all: &[(&str, &str)], expected: &[&str]| {
-            let definitions = all.iter().map(|(name, about)| {
-                (name.to_string(), Definition::whole(&json!({ "description": about })))
-            });
-            let found = file.check(&[server.seen(kind, definitions, is_whole)]).unwrap();
-            let held: Vec<&str> = found.held.iter().map(|held| &*held.name).collect();
-            assert_eq!(held, expected, "{kind}: {all:?}");
-        };
+        let check =
+            |kind: DefinitionKind, is_whole: bool, all: &[(&str, &str)], expected: &[&str]| {
+                let definitions = all.iter().map(|(name, about)| {
+                    (name.to_string(), Definition::whole(&json!({ "description": about })))
+                });
+                let found = file.check(&[server.seen(kind, definitions, is_whole)]).unwrap();
+                let held: Vec<&str> = found.held.iter().map(|held| &*held.name).collect();
+                assert_eq!(held, expected, "{kind}: {all:?}");
+            };
         let kinds = [
-            PinKind::Tool,
-            PinKind::Prompt,
-            PinKind::Resource,
-            PinKind::Template,
-            PinKind::Instructions,
+            DefinitionKind::Tool,
+            DefinitionKind::Prompt,
+            DefinitionKind::Resource,
+            DefinitionKind::Template,
+            DefinitionKind::Instructions,
         ];
         for kind in kinds {
             check(kind, true, &[("a", "1")], &[]);
@@ -633,13 +639,13 @@ mod tests {
         }
         assert_eq!(file.held("p", Path::new(NAMED_IN)).unwrap().len(), kinds.len());
         // A page is not all that there is.
-        check(PinKind::Prompt, false, &[("b", "1")], &[]);
-        check(PinKind::Prompt, false, &[("a", "3")], &["a"]);
-        check(PinKind::Prompt, false, &[("b", "2")], &["b"]);
+        check(DefinitionKind::Prompt, false, &[("b", "1")], &[]);
+        check(DefinitionKind::Prompt, false, &[("a", "3")], &["a"]);
+        check(DefinitionKind::Prompt, false, &[("b", "2")], &["b"]);
         let held = file.held("p", Path::new(NAMED_IN)).unwrap();
         file.accept(Path::new(NAMED_IN), &held).unwrap();
-        check(PinKind::Prompt, true, &[("a", "3"), ("b", "2")], &[]);
-        check(PinKind::Instructions, true, &[("a", "2")], &[]);
+        check(DefinitionKind::Prompt, true, &[("a", "3"), ("b", "2")], &[]);
+        check(DefinitionKind::Instructions, true, &[("a", "2")], &[]);
     }
 
     #[test]
@@ -648,7 +654,7 @@ mod tests {
             |schema: Value| Definition::of_tool(&ToolDefinition::new("t", "d", &schema));
         let held = HeldDefinition {
             plugin: "p".into(),
-            kind: PinKind::Tool,
+            kind: DefinitionKind::Tool,
             name: "t".into(),
             pinned: definition(
                 json!({ "type": "object", "properties": { "a/b": { "type": "string" } } }),
@@ -716,7 +722,7 @@ mod tests {
         }
         assert!(std::fs::metadata(&path).unwrap().len() < 2 * MAX_KEPT_BYTES_PER_PLUGIN as u64);
         let content: PinFileJson = file.read().unwrap();
-        assert_eq!(content.pins[0].definitions[&PinKind::Tool].len(), 1_000 + MAX_GONE);
+        assert_eq!(content.pins[0].definitions[&DefinitionKind::Tool].len(), 1_000 + MAX_GONE);
         // Those that are there, and the last that have gone, are known.
         check(3_000..4_000, &second, 1_000);
         check(2_000..3_000, &second, 1_000);
@@ -751,7 +757,7 @@ mod tests {
     fn a_file_that_is_full_keeps_what_it_has_and_makes_room_for_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let file = PinFile { store: JsonStore::new(path("pins.json"), 4 << 10) };
+        let file = PinFile { store: JsonFile::new(path("pins.json"), 4 << 10) };
         let check = |named_in: &str, about: &str, expected: usize| {
             let definition = ToolDefinition::new("a", about, &json!({ "type": "object" }));
             let seen = server(&path(named_in), "1").registered([&definition].into_iter(), "");
@@ -794,7 +800,7 @@ mod tests {
         }
         held(&file, &[("m", "1")]);
         let content: PinFileJson = file.read().unwrap();
-        let pins = &content.pins[0].definitions[&PinKind::Tool];
+        let pins = &content.pins[0].definitions[&DefinitionKind::Tool];
         assert_eq!(["z", "a", "m"].map(|name| pins[name].gone), [Some(1), Some(2), None]);
     }
 

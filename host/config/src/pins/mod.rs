@@ -64,7 +64,7 @@ pub trait Pins: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum PinKind {
+pub enum DefinitionKind {
     /// A tool, by its name.
     Tool,
     /// A prompt, by its name.
@@ -77,7 +77,7 @@ pub enum PinKind {
     Instructions,
 }
 
-impl PinKind {
+impl DefinitionKind {
     /// Describes the definition of this kind and name, for messages.
     pub fn describe(self, name: &str) -> String {
         let name = one_line(cut(name, 128));
@@ -91,7 +91,7 @@ impl PinKind {
     }
 }
 
-impl fmt::Display for PinKind {
+impl fmt::Display for DefinitionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tool => "tool",
@@ -114,7 +114,7 @@ pub struct ObservedDefinitions {
     /// The SHA-256 of how its server is started or reached, and of the version that it says it has.
     pub server: String,
     /// Their kind.
-    pub kind: PinKind,
+    pub kind: DefinitionKind,
     /// What the server says of each, by its own name.
     pub definitions: BTreeMap<String, Definition>,
     /// Whether these are all of the kind.
@@ -145,7 +145,7 @@ pub struct HeldDefinition {
     /// The plugin's id.
     pub plugin: String,
     /// What is defined.
-    pub kind: PinKind,
+    pub kind: DefinitionKind,
     /// Its name, as the plugin has it.
     pub name: String,
     /// What it was.
@@ -163,7 +163,7 @@ pub struct UnstablePart {
     /// The plugin's id.
     pub plugin: String,
     /// What is defined.
-    pub kind: PinKind,
+    pub kind: DefinitionKind,
     /// Its name, as the plugin has it.
     pub name: String,
     /// The part, as a JSON Pointer.
@@ -198,7 +198,7 @@ impl HeldDefinition {
         let changes = self.changes();
         let members = changes.iter().filter_map(|change| change.place.split('/').nth(1));
         let changed: Vec<&str> = members.collect::<BTreeSet<_>>().into_iter().collect();
-        if self.kind == PinKind::Instructions {
+        if self.kind == DefinitionKind::Instructions {
             return "they are not what they were when they were first seen".into();
         }
         let changed = match changed.is_empty() {
@@ -237,7 +237,7 @@ impl PinnedServer {
     /// What it has just said.
     pub fn seen(
         &self,
-        kind: PinKind,
+        kind: DefinitionKind,
         definitions: impl Iterator<Item = (String, Definition)>,
         is_whole: bool,
     ) -> ObservedDefinitions {
@@ -261,8 +261,8 @@ impl PinnedServer {
         let tools = tools.map(|tool| (tool.name.clone(), Definition::of_tool(tool)));
         let instructions = (String::new(), Definition::of_instructions(instructions));
         [
-            self.seen(PinKind::Tool, tools, true),
-            self.seen(PinKind::Instructions, [instructions].into_iter(), true),
+            self.seen(DefinitionKind::Tool, tools, true),
+            self.seen(DefinitionKind::Instructions, [instructions].into_iter(), true),
         ]
     }
 }
@@ -271,7 +271,7 @@ impl PinnedServer {
 #[derive(Debug, Clone, Default)]
 pub struct Quarantine {
     /// Why, by plugin, kind and name.
-    differing: Arc<HashMap<(String, PinKind, String), String>>,
+    differing: Arc<HashMap<(String, DefinitionKind, String), String>>,
     modes: Arc<HashMap<String, PinMode>>,
     /// Why nothing is known of these plugins.
     unknown: Option<Arc<str>>,
@@ -322,7 +322,7 @@ impl Quarantine {
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn of_tool(plugin: &str, name: &str, why: &str) -> Self {
-        let key = (plugin.to_string(), PinKind::Tool, name.to_string());
+        let key = (plugin.to_string(), DefinitionKind::Tool, name.to_string());
         Self {
             differing: Arc::new([(key, why.to_string())].into()),
             modes: Arc::new([(plugin.to_string(), PinMode::Hold)].into()),
@@ -331,7 +331,7 @@ impl Quarantine {
     }
 
     /// What there is against a definition.
-    pub fn of(&self, plugin: &str, kind: PinKind, name: &str) -> Option<PinMismatch> {
+    pub fn of(&self, plugin: &str, kind: DefinitionKind, name: &str) -> Option<PinMismatch> {
         // The common case is that there is nothing.
         if self.differing.is_empty() && self.unknown.is_none() {
             return None;
@@ -345,12 +345,17 @@ impl Quarantine {
     }
 
     /// The same in a sentence: what it is about, and what becomes of it.
-    pub fn told(&self, plugin: &str, kind: PinKind, name: &str) -> Option<(PinMismatch, String)> {
+    pub fn told(
+        &self,
+        plugin: &str,
+        kind: DefinitionKind,
+        name: &str,
+    ) -> Option<(PinMismatch, String)> {
         let hold = self.of(plugin, kind, name)?;
         let what = kind.describe(name);
         let said = match (hold.is_warning, kind) {
             (true, _) => format!("{what}: {}", hold.why),
-            (false, PinKind::Instructions) => format!("{what} are held: {}", hold.why),
+            (false, DefinitionKind::Instructions) => format!("{what} are held: {}", hold.why),
             (false, _) => format!("{what} is held: {}", hold.why),
         };
         Some((hold, said))
@@ -395,7 +400,7 @@ mod tests {
         Definition::whole(&json!({ "description": text }))
     }
 
-    fn held(plugin: &str, kind: PinKind, name: &str) -> HeldDefinition {
+    fn held(plugin: &str, kind: DefinitionKind, name: &str) -> HeldDefinition {
         let (pinned, seen) = (definition("1"), definition("2"));
         let varying = BTreeSet::new();
         HeldDefinition { plugin: plugin.into(), kind, name: name.into(), pinned, seen, varying }
@@ -409,21 +414,21 @@ mod tests {
     fn ask(keeper: FakePins, servers: &[(&str, PinMode)]) -> Quarantine {
         let seen = servers.iter().map(|(plugin, mode)| {
             let definitions = [("t".to_string(), definition("2"))].into_iter();
-            (*mode, vec![server(plugin, *mode).seen(PinKind::Tool, definitions, true)])
+            (*mode, vec![server(plugin, *mode).seen(DefinitionKind::Tool, definitions, true)])
         });
         Quarantine::ask(&keeper, &seen.collect::<Vec<_>>())
     }
 
     #[test]
     fn each_kind_has_words() {
-        let check = |kind: PinKind, name: &str, words: &str| {
+        let check = |kind: DefinitionKind, name: &str, words: &str| {
             assert_eq!((kind.to_string(), kind.describe("n\n")), (name.into(), words.into()));
         };
-        check(PinKind::Tool, "tool", "the tool \"n\\n\"");
-        check(PinKind::Prompt, "prompt", "the prompt \"n\\n\"");
-        check(PinKind::Resource, "resource", "the resource \"n\\n\"");
-        check(PinKind::Template, "template", "the resource template \"n\\n\"");
-        check(PinKind::Instructions, "instructions", "its instructions");
+        check(DefinitionKind::Tool, "tool", "the tool \"n\\n\"");
+        check(DefinitionKind::Prompt, "prompt", "the prompt \"n\\n\"");
+        check(DefinitionKind::Resource, "resource", "the resource \"n\\n\"");
+        check(DefinitionKind::Template, "template", "the resource template \"n\\n\"");
+        check(DefinitionKind::Instructions, "instructions", "its instructions");
         let remedy = remedy("p");
         assert!(remedy.starts_with("`tenon approve p` shows what has changed"), "{remedy}");
     }
@@ -432,47 +437,49 @@ mod tests {
     fn what_is_held_is_told_with_its_reason() {
         let part = |plugin: &str| UnstablePart {
             plugin: plugin.into(),
-            kind: PinKind::Tool,
+            kind: DefinitionKind::Tool,
             name: "t".into(),
             place: "/a".into(),
         };
         let all = vec![
-            held("p", PinKind::Tool, "t"),
-            held("p", PinKind::Instructions, ""),
-            held("w", PinKind::Prompt, "x"),
+            held("p", DefinitionKind::Tool, "t"),
+            held("p", DefinitionKind::Instructions, ""),
+            held("w", DefinitionKind::Prompt, "x"),
         ];
         let check = PinCheck { unstable: vec![part("p"), part("w")], ..PinCheck::held(all) };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn)];
         let holds = ask(FakePins(Some(check)), &servers);
-        let check = |plugin: &str, kind: PinKind, name: &str, expected: Option<(bool, &str)>| {
-            let told = holds.told(plugin, kind, name);
-            let told = told.as_ref().map(|(hold, said)| (hold.is_warning, &**said));
-            assert_eq!(told, expected, "{plugin} {kind} {name}");
-        };
+        let check =
+            |plugin: &str, kind: DefinitionKind, name: &str, expected: Option<(bool, &str)>| {
+                let told = holds.told(plugin, kind, name);
+                let told = told.as_ref().map(|(hold, said)| (hold.is_warning, &**said));
+                assert_eq!(told, expected, "{plugin} {kind} {name}");
+            };
         let why = "it has changed since it was first seen (`description`)";
         let tool = format!("the tool \"t\" is held: {why}");
-        check("p", PinKind::Tool, "t", Some((false, &tool)));
+        check("p", DefinitionKind::Tool, "t", Some((false, &tool)));
         let prompt = format!("the prompt \"x\": {why}");
-        check("w", PinKind::Prompt, "x", Some((true, &prompt)));
+        check("w", DefinitionKind::Prompt, "x", Some((true, &prompt)));
         let instructions = "its instructions are held: they are not what they were when they were \
                             first seen";
-        check("p", PinKind::Instructions, "", Some((false, instructions)));
-        check("p", PinKind::Tool, "x", None);
-        check("p", PinKind::Prompt, "t", None);
-        check("q", PinKind::Tool, "t", None);
+        check("p", DefinitionKind::Instructions, "", Some((false, instructions)));
+        check("p", DefinitionKind::Tool, "x", None);
+        check("p", DefinitionKind::Prompt, "t", None);
+        check("q", DefinitionKind::Tool, "t", None);
         let unstable: Vec<String> = holds.unstable("p").collect();
         let words = "the tool \"t\" has another value in `/a` than before; values there are not \
                      compared any more";
         assert_eq!(unstable, [words]);
         assert_eq!(holds.unstable("q").count(), 0);
-        let same = HeldDefinition { pinned: definition("2"), ..held("p", PinKind::Tool, "t") };
+        let same =
+            HeldDefinition { pinned: definition("2"), ..held("p", DefinitionKind::Tool, "t") };
         assert_eq!(same.why(), "it has changed since it was first seen");
     }
 
     #[test]
     fn where_nothing_is_known_all_is_held_that_is_looked_at() {
         let of = |holds: &Quarantine, plugin: &str| {
-            holds.of(plugin, PinKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
+            holds.of(plugin, DefinitionKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
         };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn), ("o", PinMode::Off)];
         let holds = ask(FakePins(None), &servers);

@@ -15,7 +15,7 @@ use crate::manifest::{FILE_NAME, Manifest, ManifestText, PluginRuntime};
 use crate::path_context::PathContext;
 
 /// One of the two files: its schema, and its parser.
-struct Checked {
+struct FileFormat {
     schema: FileSchema,
     validator: Validator,
     parse: fn(&str) -> Result<(), String>,
@@ -23,7 +23,7 @@ struct Checked {
     start: fn(&[String]) -> Value,
 }
 
-fn plugin() -> Checked {
+fn plugin() -> FileFormat {
     let start = |steps: &[String]| {
         let is_of_server = steps.iter().any(|step| step == "subprocess" || step == "hooks");
         let runtime = match is_of_server {
@@ -32,10 +32,10 @@ fn plugin() -> Checked {
         };
         json!({ "runtime": runtime, "plugin": {} })
     };
-    Checked::new(PLUGIN, |text| manifest(text).map(drop), start)
+    FileFormat::new(PLUGIN, |text| manifest(text).map(drop), start)
 }
 
-fn project() -> Checked {
+fn project() -> FileFormat {
     let parse = |text: &str| {
         let config = Config::parse(text, "tenon.toml").map_err(|error| error.to_string())?;
         let entries = config.wasm.iter().chain(&config.scripts);
@@ -52,7 +52,7 @@ fn project() -> Checked {
         };
         tables.try_for_each(requests)
     };
-    Checked::new(PROJECT, parse, |_| json!({}))
+    FileFormat::new(PROJECT, parse, |_| json!({}))
 }
 
 fn host_environment() -> HostEnvironment {
@@ -76,7 +76,7 @@ fn manifest(text: &str) -> Result<Manifest, String> {
     Ok(manifest)
 }
 
-impl Checked {
+impl FileFormat {
     fn new(
         schema: &str,
         parse: fn(&str) -> Result<(), String>,
@@ -175,7 +175,7 @@ const UNLIKE: &[(&str, &str)] = &[("plugins.mcp[].binary_path", ""), ("plugins.m
 #[test]
 fn a_default_is_what_holds_without_the_key() {
     let [plugin, project] = [plugin(), project()];
-    let check = |checked: &Checked, same: fn(&str, &str) -> bool| {
+    let check = |checked: &FileFormat, same: fn(&str, &str) -> bool| {
         for key in checked.schema.keys() {
             // Those of one plugin stand in for those of all.
             if key.path().starts_with("policy.plugins.*.limits") {

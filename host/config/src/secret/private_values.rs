@@ -45,7 +45,7 @@ pub enum Storage {
 
 /// Why a value cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
+pub enum PrivateValueError {
     /// It is no name of a value.
     #[error("{0:?} is not a valid name: use 1 to 128 letters, digits, `-` and `_`")]
     Name(String),
@@ -95,10 +95,10 @@ impl PrivateValues {
     /// # Errors
     ///
     /// For a text that is no name.
-    pub fn file(&self, name: &str) -> Result<PathBuf, ValueError> {
+    pub fn file(&self, name: &str) -> Result<PathBuf, PrivateValueError> {
         match is_value_name(name) {
             true => Ok(self.folder.join(name)),
-            false => Err(ValueError::Name(name.into())),
+            false => Err(PrivateValueError::Name(name.into())),
         }
     }
 
@@ -107,7 +107,7 @@ impl PrivateValues {
     /// # Errors
     ///
     /// For a text that is no name.
-    pub fn files(&self, name: &str) -> Result<[PathBuf; 2], ValueError> {
+    pub fn files(&self, name: &str) -> Result<[PathBuf; 2], PrivateValueError> {
         let file = self.file(name)?;
         Ok([mark(&file), file])
     }
@@ -117,7 +117,7 @@ impl PrivateValues {
     /// # Errors
     ///
     /// For a text that is no name.
-    pub fn storage(&self, name: &str) -> Result<Option<Storage>, ValueError> {
+    pub fn storage(&self, name: &str) -> Result<Option<Storage>, PrivateValueError> {
         let file = self.file(name)?;
         // A file is there at the latest when its mark goes, and it has the newer value then.
         Ok(if file.exists() {
@@ -134,7 +134,7 @@ impl PrivateValues {
     /// # Errors
     ///
     /// Where it is, but cannot be read: others could read its file as well, or the keychain is locked.
-    pub fn read(&self, name: &str) -> Result<Option<Secret>, ValueError> {
+    pub fn read(&self, name: &str) -> Result<Option<Secret>, PrivateValueError> {
         let file = self.file(name)?;
         match self.storage(name)? {
             None => Ok(None),
@@ -145,9 +145,10 @@ impl PrivateValues {
             },
             Some(Storage::Keychain) => {
                 let value = self.keychain()?.read(&self.item(name));
-                let gone =
-                    || ValueError::Keychain(format!("it has no value for {name:?} any more"));
-                value.map_err(ValueError::Keychain)?.ok_or_else(gone).map(Some)
+                let gone = || {
+                    PrivateValueError::Keychain(format!("it has no value for {name:?} any more"))
+                };
+                value.map_err(PrivateValueError::Keychain)?.ok_or_else(gone).map(Some)
             }
         }
     }
@@ -162,7 +163,7 @@ impl PrivateValues {
         name: &str,
         value: &Secret,
         storage: Option<Storage>,
-    ) -> Result<Storage, ValueError> {
+    ) -> Result<Storage, PrivateValueError> {
         let file = self.file(name)?;
         let has_keychain =
             || self.keychain.as_ref().is_some_and(|keychain| keychain.is_available());
@@ -175,7 +176,7 @@ impl PrivateValues {
         match storage {
             Storage::Keychain => {
                 let keychain = self.keychain()?;
-                keychain.write(&self.item(name), value).map_err(ValueError::Keychain)?;
+                keychain.write(&self.item(name), value).map_err(PrivateValueError::Keychain)?;
                 files::replace_private(&mark, b"").map_err(in_file(&mark))?;
                 remove_file(&file)?;
             }
@@ -183,7 +184,7 @@ impl PrivateValues {
                 let former = mark.exists().then(|| self.keychain()).transpose()?;
                 files::replace_private(&file, value.reveal().as_bytes()).map_err(in_file(&file))?;
                 if let Some(keychain) = former {
-                    keychain.remove(&self.item(name)).map_err(ValueError::Keychain)?;
+                    keychain.remove(&self.item(name)).map_err(PrivateValueError::Keychain)?;
                     remove_file(&mark)?;
                 }
             }
@@ -196,12 +197,12 @@ impl PrivateValues {
     /// # Errors
     ///
     /// Where it cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<bool, ValueError> {
+    pub fn remove(&self, name: &str) -> Result<bool, PrivateValueError> {
         let file = self.file(name)?;
         let mark = mark(&file);
         let is_in_keychain = mark.exists();
         if is_in_keychain {
-            self.keychain()?.remove(&self.item(name)).map_err(ValueError::Keychain)?;
+            self.keychain()?.remove(&self.item(name)).map_err(PrivateValueError::Keychain)?;
             remove_file(&mark)?;
         }
         Ok(remove_file(&file)? || is_in_keychain)
@@ -212,7 +213,7 @@ impl PrivateValues {
     /// # Errors
     ///
     /// Where the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<(String, Storage)>, ValueError> {
+    pub fn list(&self) -> Result<Vec<(String, Storage)>, PrivateValueError> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -231,13 +232,13 @@ impl PrivateValues {
             }
         }
         let stored = names.into_iter().map(|name| Ok((self.storage(&name)?, name)));
-        let stored: Vec<_> = stored.collect::<Result<_, ValueError>>()?;
+        let stored: Vec<_> = stored.collect::<Result<_, PrivateValueError>>()?;
         Ok(stored.into_iter().filter_map(|(storage, name)| Some((name, storage?))).collect())
     }
 
-    fn keychain(&self) -> Result<&dyn Keychain, ValueError> {
+    fn keychain(&self) -> Result<&dyn Keychain, PrivateValueError> {
         let keychain = self.keychain.as_deref().filter(|keychain| keychain.is_available());
-        keychain.ok_or(ValueError::NoKeychain)
+        keychain.ok_or(PrivateValueError::NoKeychain)
     }
 
     /// How the keychain knows a value: two users of one keychain, or two folders, have different ones.
@@ -251,13 +252,13 @@ fn mark(file: &Path) -> PathBuf {
     file.with_extension(IN_KEYCHAIN)
 }
 
-fn in_file(path: &Path) -> impl FnOnce(io::Error) -> ValueError {
+fn in_file(path: &Path) -> impl FnOnce(io::Error) -> PrivateValueError {
     let path = path.to_path_buf();
-    move |source| ValueError::File { path, source }
+    move |source| PrivateValueError::File { path, source }
 }
 
 /// Removes a file. Gives whether there was one.
-fn remove_file(path: &Path) -> Result<bool, ValueError> {
+fn remove_file(path: &Path) -> Result<bool, PrivateValueError> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -350,7 +351,7 @@ pub(super) mod tests {
         with.write("in-keychain", &one, None).unwrap();
         assert_eq!(without.write("in-file", &one, None).unwrap(), Storage::File);
         assert_eq!(without.read("in-file").unwrap(), Some(one.clone()));
-        let problem = |result: Result<_, ValueError>| match result {
+        let problem = |result: Result<_, PrivateValueError>| match result {
             Ok(value) => panic!("{value:?}"),
             Err(error) => error.to_string(),
         };
@@ -382,7 +383,7 @@ pub(super) mod tests {
         assert_eq!((mode(&folder), mode(&folder.join("key"))), (0o700, 0o600));
         std::fs::set_permissions(folder.join("key"), PermissionsExt::from_mode(0o644)).unwrap();
         let error = values.read("key").unwrap_err();
-        assert!(matches!(error, ValueError::File { .. }), "{error}");
+        assert!(matches!(error, PrivateValueError::File { .. }), "{error}");
         // To write it again makes it private.
         values.write("key", &Secret::new("two"), None).unwrap();
         assert_eq!(values.read("key").unwrap(), Some(Secret::new("two")));
@@ -392,7 +393,7 @@ pub(super) mod tests {
     fn a_name_leads_nowhere_else() {
         let values = PrivateValues::new("/nowhere".into(), None);
         for name in ["", "../x", "a/b", "a.keychain", "\u{e9}", &"x".repeat(129)] {
-            assert!(matches!(values.file(name), Err(ValueError::Name(_))), "{name:?}");
+            assert!(matches!(values.file(name), Err(PrivateValueError::Name(_))), "{name:?}");
         }
         for name in ["x", "api-key", "A_1", &"x".repeat(128)] {
             assert!(values.file(name).is_ok(), "{name:?}");

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::Secret;
 use super::names::upper_snake;
-use super::private_values::{Keychain, PrivateValues, Storage, ValueError, is_value_name};
+use super::private_values::{Keychain, PrivateValueError, PrivateValues, Storage, is_value_name};
 use crate::diagnostic::chain;
 use crate::host_environment::HostEnvironment;
 
@@ -70,7 +70,7 @@ impl LocalSecretStore {
 fn read(stored: &PrivateValues, name: &str) -> Option<Secret> {
     match stored.read(name) {
         Ok(value) => value.map(|value| Secret::new(value.reveal().trim_end_matches(['\r', '\n']))),
-        Err(ValueError::Name(_)) => None,
+        Err(PrivateValueError::Name(_)) => None,
         Err(error) => {
             tracing::warn!("the secret \"{name}\" cannot be used: {}", chain(&error));
             None

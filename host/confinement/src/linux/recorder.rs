@@ -19,7 +19,7 @@ use super::failed;
 use super::files::AllowedFiles;
 use super::process::{address, memory};
 use super::system_calls::Filters;
-use crate::program::{Attempt, ConfinedProgram, Recording};
+use crate::program::{Attempt, ConfinedProgram, RecordingOptions};
 use crate::{LaunchError, NOT_CONFINED};
 
 /// The most attempts that are recorded of a program.
@@ -157,7 +157,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// What records a program, if that is wanted. Opens the file before it may be hidden.
     pub(super) fn of(program: &ConfinedProgram) -> Result<Option<Self>, LaunchError> {
-        let Some(Recording { file, opens_files }) = &program.confinement.recording else {
+        let Some(RecordingOptions { file, opens_files }) = &program.confinement.recording else {
             return Ok(None);
         };
         let output = File::options().create(true).append(true).open(file);

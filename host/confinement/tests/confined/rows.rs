@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use std::thread;
 use tempfile::TempDir;
-use tenon_confinement::{Attempt, Confinement, ProcessLimits, ReachableFolder, Recording};
+use tenon_confinement::{Attempt, Confinement, ProcessLimits, ReachableFolder, RecordingOptions};
 
 use crate::sandbox::System::{self, WithNamespaces, WithoutNamespaces};
 use crate::sandbox::{confined, folder, start, start_program, unconfined};
@@ -409,7 +409,7 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
         let mut confinement = outside.confinement();
         confinement.reachable.push(folder(&crate::sandbox::this(), false));
         confinement.hidden = vec![outside.path("hidden"), outside.path("own/hidden")];
-        confinement.recording = Some(Recording { file: file.clone(), opens_files });
+        confinement.recording = Some(RecordingOptions { file: file.clone(), opens_files });
         let child = start_program(system, Path::new("/bin/sh"), &["-c", &script], confinement);
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -164,7 +164,7 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         });
         // A guest that does not want the rest has it dropped, and nothing is wrong with that.
         let end = async move { wasmtime::error::Ok(says.await.unwrap_or(Ok(()))) };
-        let listed = FolderStream { next: NextEntries::Part(first) };
+        let listed = FolderStream { next: NextEntries::ListingPart(first) };
         Ok((StreamReader::new(&mut store, listed)?, FutureReader::new(&mut store, end)?))
     }
 
@@ -308,14 +308,14 @@ struct FolderStream {
 /// What comes next of a listing.
 enum NextEntries {
     /// A part that is being read.
-    Part(JoinHandle<Part>),
+    ListingPart(JoinHandle<ListingPart>),
     /// What nobody has asked for yet.
     Rest(Rest),
     Nothing,
 }
 
 /// Entries, and what is behind them, if anything is.
-type Part = (Vec<Entry>, Option<Rest>);
+type ListingPart = (Vec<Entry>, Option<Rest>);
 
 /// What is left of a listing, and where it is told how that ended.
 type Rest = (FolderListing, oneshot::Sender<Result<(), ErrorCode>>);
@@ -325,7 +325,7 @@ impl FolderStream {
     async fn part(
         listing: Result<FolderListing, FileError>,
         said: oneshot::Sender<Result<(), ErrorCode>>,
-    ) -> Part {
+    ) -> ListingPart {
         let read = match listing {
             Ok(listing) => listing.next().await,
             Err(stop) => Err(stop),
@@ -345,7 +345,7 @@ impl FolderStream {
 
 impl Drop for FolderStream {
     fn drop(&mut self) {
-        if let NextEntries::Part(task) = &self.next {
+        if let NextEntries::ListingPart(task) = &self.next {
             task.abort();
         }
     }
@@ -367,12 +367,12 @@ impl StreamProducer<HostState> for FolderStream {
             return Poll::Ready(Ok(StreamResult::Completed));
         }
         let mut task = match mem::replace(&mut self.next, NextEntries::Nothing) {
-            NextEntries::Part(task) => task,
+            NextEntries::ListingPart(task) => task,
             NextEntries::Rest((listing, said)) => tokio::spawn(Self::part(Ok(listing), said)),
             NextEntries::Nothing => return Poll::Ready(Ok(StreamResult::Dropped)),
         };
         let Poll::Ready(part) = Pin::new(&mut task).poll(context) else {
-            self.next = NextEntries::Part(task);
+            self.next = NextEntries::ListingPart(task);
             return match finish {
                 true => Poll::Ready(Ok(StreamResult::Cancelled)),
                 false => Poll::Pending,

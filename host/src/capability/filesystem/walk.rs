@@ -12,7 +12,9 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tenon_config::expand::escaped;
-use tenon_config::grant::{FileRules, PathPosition, PathRights, ProtectionState, Row, components};
+use tenon_config::grant::{
+    FileRules, PathPosition, PathRights, ProtectedRow, ProtectionState, components,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many links are followed on the way of one path, as Linux has it.
@@ -34,15 +36,15 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 pub(crate) struct FileGrants {
     rules: FileRules,
     /// The folders that grants begin in.
-    roots: Vec<Root>,
-    threads: Threads,
+    roots: Vec<GrantRoot>,
+    threads: BlockingPermits,
 }
 
 /// How many operations of a plugin may block a thread at a time: threads are for all plugins.
 #[derive(Debug)]
-struct Threads(Arc<Semaphore>);
+struct BlockingPermits(Arc<Semaphore>);
 
-impl Default for Threads {
+impl Default for BlockingPermits {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(8)))
     }
@@ -50,7 +52,7 @@ impl Default for Threads {
 
 /// A folder that grants begin in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Root {
+pub(super) struct GrantRoot {
     /// What the guest calls it.
     pub(super) name: String,
     /// Where it is.
@@ -100,7 +102,7 @@ pub(super) struct DeniedAccess {
     /// It would have changed something.
     pub(super) writes: bool,
     /// What makes it protected, where only that is in the way.
-    pub(super) protected: Option<&'static Row>,
+    pub(super) protected: Option<&'static ProtectedRow>,
 }
 
 impl From<Errno> for FileError {
@@ -117,16 +119,16 @@ impl FileGrants {
 
     /// The files of which these rules speak.
     pub(crate) fn new(rules: FileRules) -> Self {
-        let mut roots: Vec<Root> = Vec::new();
-        let root = |(name, path): (&str, &str)| Root { name: name.into(), path: path.into() };
+        let mut roots: Vec<GrantRoot> = Vec::new();
+        let root = |(name, path): (&str, &str)| GrantRoot { name: name.into(), path: path.into() };
         for (written, resolved) in rules.bases() {
             roots.extend([root((written, resolved)), root((resolved, resolved))]);
         }
         // One that lies in another, under both names, is reached through that.
         roots.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then(a.name.cmp(&b.name)));
-        let mut outer: Vec<Root> = Vec::new();
+        let mut outer: Vec<GrantRoot> = Vec::new();
         for root in roots {
-            let is_within = |outer: &Root| {
+            let is_within = |outer: &GrantRoot| {
                 let inner = root.name.strip_prefix(&*outer.name);
                 inner.is_some_and(|rest| {
                     (rest.is_empty() || rest.starts_with('/'))
@@ -134,14 +136,15 @@ impl FileGrants {
                 })
             };
             // The way from above to the plugin's own folder leads through those of others.
-            let is_own_root = |outer: &Root| rules.is_own(&root.path) && !rules.is_own(&outer.path);
+            let is_own_root =
+                |outer: &GrantRoot| rules.is_own(&root.path) && !rules.is_own(&outer.path);
             if !outer.iter().any(|outer| is_within(outer) && !is_own_root(outer)) {
                 outer.push(root);
             }
         }
         // Of one that was requested and not approved, or the reverse, not even that it exists is told.
         outer.retain(|root| rules.rights(&root.path).any());
-        Self { rules, roots: outer, threads: Threads::default() }
+        Self { rules, roots: outer, threads: BlockingPermits::default() }
     }
 
     /// Waits for leave to block a thread.
@@ -180,7 +183,7 @@ impl FileGrants {
     }
 
     /// What makes a path protected; see [`FileRules::protects`].
-    pub(super) fn protects(&self, path: &str, writes: bool) -> Option<&'static Row> {
+    pub(super) fn protects(&self, path: &str, writes: bool) -> Option<&'static ProtectedRow> {
         self.rules.protects(path, writes)
     }
 
@@ -195,7 +198,7 @@ impl FileGrants {
     /// The folders that a guest is given to begin with: those that grants begin in, as far as they
     /// exist, and the root of all, so that every path has an answer.
     pub(super) fn open_roots(&self) -> Vec<(String, Folder)> {
-        let all = Root { name: "/".into(), path: String::new() };
+        let all = GrantRoot { name: "/".into(), path: String::new() };
         let roots = self.roots.iter().filter(|root| !root.name.is_empty()).chain([&all]);
         let opened = roots.filter_map(|root| {
             let folder = self.open_resolved(&root.path).ok()?;
@@ -205,12 +208,12 @@ impl FileGrants {
     }
 
     /// The root that an absolute path lies in, and the path from there on.
-    fn root_of<'a>(&self, path: &'a str) -> Option<(&Root, &'a str)> {
+    fn root_of<'a>(&self, path: &'a str) -> Option<(&GrantRoot, &'a str)> {
         let within = |root: &str| {
             let rest = path.strip_prefix(root)?;
             (rest.is_empty() || rest.starts_with('/')).then_some(rest)
         };
-        let found = |root: &Root| within(&root.path).or_else(|| within(&root.name));
+        let found = |root: &GrantRoot| within(&root.path).or_else(|| within(&root.name));
         let roots = self.roots.iter().filter_map(|root| Some((root, found(root)?)));
         roots.min_by_key(|(_, rest)| rest.len())
     }

@@ -84,13 +84,13 @@ pub(crate) type OnReach = Box<dyn Fn(&str, bool) + Send + Sync>;
 #[derive(Debug)]
 pub(super) enum SendError {
     /// It is not granted; the words say what is.
-    Refused(Refusal),
+    Refused(RefusalMessages),
     Failed(Error),
 }
 
 /// The words of a refusal.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RefusalMessages {
     /// For who asked.
     pub(super) said: String,
     /// For the operator: it may name an address, which is nothing for a plugin. Names lead into
@@ -208,7 +208,7 @@ impl Network {
         let Target { methods, url } = &target;
         if let Some(method) = methods.iter().find(|method| !self.grants.allow(method, url)) {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
-            return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
+            return Err(SendError::Refused(RefusalMessages { logged: said.clone(), said }));
         }
         self.tell_granted(url);
         let timeouts = Timeouts::new(options, &self.limits);
@@ -303,7 +303,7 @@ impl Network {
         let urls: Vec<Url> = urls.collect::<Result<_, _>>()?;
         let Some(url) = urls.iter().find(|url| self.grants.allow_tunnel(url)) else {
             let said = self.refuse(&format!("a tunnel to {authority}"), &everything_at(&urls[0]));
-            return Err(SendError::Refused(Refusal { logged: said.clone(), said }));
+            return Err(SendError::Refused(RefusalMessages { logged: said.clone(), said }));
         };
         self.tell_granted(url);
         let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
@@ -394,7 +394,7 @@ impl Network {
                     // The plugin has named it.
                     None => logged.clone(),
                 };
-                Err(SendError::Refused(Refusal { said, logged }))
+                Err(SendError::Refused(RefusalMessages { said, logged }))
             }
             None => Err(Error::DestinationNotFound.into()),
         }

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Empty};
 use url::Url;
 use wasmtime_wasi_http::{Error as HttpError, RequestOptions, WasiBody};
 
-use super::client::{Driver, Network, Refusal, SendError, in_words};
+use super::client::{Driver, Network, RefusalMessages, SendError, in_words};
 use super::grants::everything_at;
 use crate::capability::granted::GrantedCapabilities;
 
@@ -69,7 +69,9 @@ async fn send(
         .body(body)
         .map_err(|error| Error::invalid_input(format!("{url}: {error}")))?;
     network.send(request, RequestOptions::default()).await.map_err(|unsent| match unsent {
-        SendError::Refused(Refusal { said, logged }) => granted.denied_and_logged(said, &logged),
+        SendError::Refused(RefusalMessages { said, logged }) => {
+            granted.denied_and_logged(said, &logged)
+        }
         SendError::Failed(error) => failed(&error),
     })
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenon_types::{Error, ErrorCode};
 use wasmtime_wasi_http::{Error as HttpError, WasiBody};
 
-use super::client::{Driver, Network, Refusal, SendError, Target, Timeouts};
+use super::client::{Driver, Network, RefusalMessages, SendError, Target, Timeouts};
 use crate::capability::services::HostCallInterceptor;
 
 impl Network {
@@ -29,7 +29,7 @@ impl Network {
             let request = Request::from_parts(parts, whole(body));
             self.fetch(request, target, timeouts).await.map_err(|error| {
                 let said = match &error {
-                    SendError::Refused(Refusal { said, .. }) => Error::denied(said),
+                    SendError::Refused(RefusalMessages { said, .. }) => Error::denied(said),
                     SendError::Failed(error) => Error::failed(error.to_string()),
                 };
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -42,7 +42,9 @@ impl Network {
             failed.unwrap_or_else(|| {
                 let Error { code, message: said, .. } = error;
                 match code {
-                    ErrorCode::Denied => SendError::Refused(Refusal { logged: said.clone(), said }),
+                    ErrorCode::Denied => {
+                        SendError::Refused(RefusalMessages { logged: said.clone(), said })
+                    }
                     _ => SendError::Failed(HttpError::InternalError(Some(said))),
                 }
             })

@@ -39,11 +39,11 @@ pub(crate) use grants::fuzz::url_pattern;
 #[cfg(unix)]
 pub(crate) use proxy::serve_proxy;
 pub use traffic::NetworkTraffic;
-pub(crate) use traffic::{TrafficCount, describe};
+pub(crate) use traffic::{TrafficCounter, describe};
 
 use super::lifecycle::{Holds, HostCapability, PluginContext, Preparation, View};
 use super::served::RefusalReporter;
-use client::{Refusal, SendError};
+use client::{RefusalMessages, SendError};
 
 /// The most bytes of the headers of a request or a response.
 const MAX_HEADER_BYTES: usize = 64 << 10;
@@ -134,7 +134,7 @@ impl WasiHttpHooks for Hooks {
             let network = network.ok_or(Error::HttpRequestDenied)?;
             let sent = network.send(request, options.unwrap_or_default()).await;
             let (response, driver) = sent.map_err(|unsent| match unsent {
-                SendError::Refused(Refusal { said, logged }) => {
+                SendError::Refused(RefusalMessages { said, logged }) => {
                     if let Some(refuse) = refuse {
                         refuse.say_and_log(said, &logged);
                     }

@@ -24,9 +24,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiBody};
 
-use super::client::{Network, Refusal, SendError};
+use super::client::{Network, RefusalMessages, SendError};
 use super::error;
-use super::traffic::{CountedStream, TrafficCount};
+use super::traffic::{CountedStream, TrafficCounter};
 use crate::observe::PluginLog;
 
 /// Headers that are for one connection, which components may send.
@@ -45,7 +45,7 @@ pub(crate) async fn serve_proxy(
     listener: UnixListener,
     network: Arc<Network>,
     log: Arc<PluginLog>,
-    traffic: Arc<TrafficCount>,
+    traffic: Arc<TrafficCounter>,
 ) {
     let (_end, ended) = watch::channel(());
     let proxy = Arc::new(Proxy { network, log, ended });
@@ -82,7 +82,7 @@ impl Proxy {
             false => self.send(request).await,
         };
         answered.unwrap_or_else(|error| match error {
-            SendError::Refused(Refusal { said, logged }) => {
+            SendError::Refused(RefusalMessages { said, logged }) => {
                 self.log.write(LogLevel::Warn, &logged, &[]);
                 explain(StatusCode::FORBIDDEN, said)
             }

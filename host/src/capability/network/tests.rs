@@ -25,7 +25,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::authorization::ServerAuthorization;
-use super::client::{Network, Refusal, SendError};
+use super::client::{Network, RefusalMessages, SendError};
 use super::grants::NetworkGrants;
 use super::{HostCapability, MAX_HEADER_BYTES, NetworkCapability, get};
 use crate::capability::granted::{GrantedCapabilities, HostServices};
@@ -200,7 +200,7 @@ async fn refusal(network: &Network, url: &str) -> String {
     refused(network, url).await.said
 }
 
-async fn refused(network: &Network, url: &str) -> Refusal {
+async fn refused(network: &Network, url: &str) -> RefusalMessages {
     match ask(network, url).await {
         Err(SendError::Refused(refusal)) => refusal,
         other => panic!("{url}: {other:?}"),
@@ -346,7 +346,7 @@ async fn a_name_is_resolved_once_and_what_was_checked_is_connected_to() {
     assert_eq!(*net.resolved.lock().unwrap(), ["a.com:8080"]);
     assert_eq!(net.connected(), ["8.8.8.8:8080"]);
     // The second time the name leads elsewhere.
-    let Refusal { said, logged } = refused(&network, "http://a.com:8080/x").await;
+    let RefusalMessages { said, logged } = refused(&network, "http://a.com:8080/x").await;
     assert_eq!(
         said,
         "plugin \"p\": GET http://a.com:8080/x at an address that is not public is not granted; its \
@@ -381,7 +381,7 @@ async fn no_name_leads_to_an_address_that_is_not_public() {
     ] {
         let net = Net::new(&[&[address]], Server::Says(OK.into()));
         let network = net.network(&["http://*:*/*", "http://a.com/*"], Limits::default());
-        let Refusal { said, logged } = refused(&network, "http://a.com/").await;
+        let RefusalMessages { said, logged } = refused(&network, "http://a.com/").await;
         assert!(said.contains("GET http://a.com/ at an address that is not public is"), "{said}");
         assert!(!said.contains(address), "{said}");
         assert!(logged.contains("GET http://a.com/ at the "), "{logged}");
@@ -777,7 +777,7 @@ async fn send_authorized(
     let grants = NetworkGrants::new(vec![grants]);
     let backend = NetworkBackend {
         resolver: Arc::new(net.clone()),
-        connector: Arc::new(Plain(net.clone())),
+        connector: Arc::new(SecureNet(net.clone())),
         tls: Arc::default(),
     };
     let network = Network::new("p".into(), Arc::new(grants), backend, Limits::default());
@@ -797,10 +797,10 @@ async fn send_authorized(
 }
 
 /// A network whose connections are secure by themselves.
-struct Plain(Net);
+struct SecureNet(Net);
 
 #[async_trait]
-impl Connector for Plain {
+impl Connector for SecureNet {
     async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
         self.0.connect(address).await
     }

@@ -30,7 +30,7 @@ pub(crate) fn describe() {
 }
 
 /// Counts the traffic of one server.
-pub(crate) struct TrafficCount {
+pub(crate) struct TrafficCounter {
     sent: Direction,
     received: Direction,
 }
@@ -52,7 +52,7 @@ impl Direction {
     }
 }
 
-impl TrafficCount {
+impl TrafficCounter {
     pub(crate) fn new(plugin: &str) -> Arc<Self> {
         let [sent, received] = ["sent", "received"].map(|of| Direction::new(plugin, of));
         Arc::new(Self { sent, received })
@@ -75,7 +75,7 @@ impl TrafficCount {
 /// The host's end of a connection of the server's.
 pub(super) struct CountedStream<S> {
     stream: S,
-    traffic: Arc<TrafficCount>,
+    traffic: Arc<TrafficCounter>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {

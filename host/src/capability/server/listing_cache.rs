@@ -29,7 +29,7 @@ pub(crate) struct ListingCache {
     /// Whether what is kept may stand for the server's answer.
     lazy: bool,
     /// What is kept, if it can be read.
-    kept: Option<McpJson>,
+    kept: Option<ListingForm>,
 }
 
 impl ListingCache {
@@ -74,13 +74,13 @@ impl ListingCache {
     /// Whether what the server answers is what stands for its answer, where anything does.
     pub(crate) fn agrees(&self, registration: &Registration) -> bool {
         self.standing_in()
-            .is_none_or(|form| *form == McpJson::new(registration, form.revision.clone()))
+            .is_none_or(|form| *form == ListingForm::new(registration, form.revision.clone()))
     }
 
     /// The tools that stand for the server's, and are not among what it answers as they are.
     pub(crate) fn differing(&self, registration: &Registration) -> BTreeSet<String> {
         let Some(form) = self.standing_in() else { return BTreeSet::new() };
-        let now = McpJson::new(registration, None);
+        let now = ListingForm::new(registration, None);
         // What varies from one start to the next is no other tool: it would be refused at each.
         let is_there = |tool: &ToolForm| {
             let now = now.tools.iter().find(|now| now.name == tool.name);
@@ -90,7 +90,7 @@ impl ListingCache {
         differing.map(|tool| tool.name.clone()).collect()
     }
 
-    fn standing_in(&self) -> Option<&McpJson> {
+    fn standing_in(&self) -> Option<&ListingForm> {
         self.kept.as_ref().filter(|_| self.lazy)
     }
 
@@ -107,7 +107,7 @@ impl ListingCache {
     ) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         claim(folder)?;
-        let text = serde_json::to_vec(&McpJson::new(registration, revision))?;
+        let text = serde_json::to_vec(&ListingForm::new(registration, revision))?;
         if text.len() as u64 > MAX_CONFIGURATION_BYTES {
             return match fs::remove_file(&self.file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -154,7 +154,7 @@ fn prune(folder: &Path) -> io::Result<()> {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct McpJson {
+struct ListingForm {
     name: String,
     version: String,
     description: String,
@@ -180,7 +180,7 @@ struct ToolForm {
     extra: Option<String>,
 }
 
-impl McpJson {
+impl ListingForm {
     fn new(registration: &Registration, revision: Option<String>) -> Self {
         let Registration { identity, tools, resources, prompts, .. } = registration;
         let mut tools: Vec<ToolForm> = tools.iter().cloned().map(ToolForm::from).collect();
@@ -212,9 +212,10 @@ impl ToolForm {
     }
 }
 
-impl From<McpJson> for Registration {
-    fn from(form: McpJson) -> Self {
-        let McpJson { name, version, description, revision: _, resources, prompts, tools } = form;
+impl From<ListingForm> for Registration {
+    fn from(form: ListingForm) -> Self {
+        let ListingForm { name, version, description, revision: _, resources, prompts, tools } =
+            form;
         Self {
             identity: Identity::new(name, version, description),
             tools: tools.into_iter().map(ToolDefinition::from).collect(),

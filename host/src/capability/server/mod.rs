@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenon_config::pins::{Definition, PinKind, PinnedServer};
+use tenon_config::pins::{Definition, DefinitionKind, PinnedServer};
 use tenon_types::Registration;
 use tokio::time::Instant;
 
 use crate::call::mask::Masked;
 use crate::call::{Failure, within};
-use crate::capability::network::{NetworkTraffic, TrafficCount};
+use crate::capability::network::{NetworkTraffic, TrafficCounter};
 use crate::capability::services::{Pins, ask_pins};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
@@ -104,7 +104,7 @@ pub(crate) struct Supervisor {
     starts: StartQueue,
     startup: Duration,
     confinement: Option<ConfinementState>,
-    traffic: Option<Arc<TrafficCount>>,
+    traffic: Option<Arc<TrafficCounter>>,
     watched: Mutex<SupervisorState>,
 }
 
@@ -123,7 +123,7 @@ struct SupervisorState {
     /// Who remembers what it said of what it lists.
     pins: Option<(Arc<dyn Pins>, PinnedServer)>,
     /// What of that is held, and why.
-    held: BTreeMap<(PinKind, String), String>,
+    held: BTreeMap<(DefinitionKind, String), String>,
     /// Its launcher made no namespaces.
     lacks_namespaces: bool,
     /// Its last start took longer than it may.
@@ -208,7 +208,7 @@ impl Supervisor {
     }
 
     /// The same, of a server whose traffic is counted.
-    pub(crate) fn with_traffic(self, traffic: Option<Arc<TrafficCount>>) -> Self {
+    pub(crate) fn with_traffic(self, traffic: Option<Arc<TrafficCounter>>) -> Self {
         Self { traffic, ..self }
     }
 
@@ -354,7 +354,7 @@ impl Supervisor {
     /// known afterwards.
     pub(crate) async fn compare(
         &self,
-        kind: PinKind,
+        kind: DefinitionKind,
         listed: Vec<(String, Definition)>,
         is_whole: bool,
     ) {
@@ -382,7 +382,7 @@ impl Supervisor {
     }
 
     /// Why something that it listed is held, if it is.
-    pub(crate) fn held(&self, kind: PinKind, name: &str) -> Option<String> {
+    pub(crate) fn held(&self, kind: DefinitionKind, name: &str) -> Option<String> {
         self.watched().held.get(&(kind, name.to_string())).cloned()
     }
 

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
-use tenon_confinement::{Attempt, Recording};
+use tenon_confinement::{Attempt, RecordingOptions};
 
 /// Records one server. Clones record the same one.
 #[derive(Clone)]
-pub struct ServerRecorder(Arc<State>);
+pub struct ServerRecorder(Arc<RecorderState>);
 
-struct State {
+struct RecorderState {
     folder: TempDir,
     opens_files: bool,
     /// The grants that would allow what was requested over the network.
@@ -55,7 +55,7 @@ impl ServerRecorder {
 
     fn new(opens_files: bool) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("tenon-recording-").tempdir()?;
-        Ok(Self(Arc::new(State { folder, opens_files, urls: Mutex::default() })))
+        Ok(Self(Arc::new(RecorderState { folder, opens_files, urls: Mutex::default() })))
     }
 
     /// Whether the server reaches everything, and what it does is recorded.
@@ -64,8 +64,8 @@ impl ServerRecorder {
     }
 
     /// What the launcher is told.
-    pub(super) fn recording(&self) -> Recording {
-        Recording { file: self.file(), opens_files: self.0.opens_files }
+    pub(super) fn recording(&self) -> RecordingOptions {
+        RecordingOptions { file: self.file(), opens_files: self.0.opens_files }
     }
 
     fn file(&self) -> PathBuf {

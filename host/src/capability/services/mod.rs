@@ -38,8 +38,8 @@ pub use tenon_config::approval::{
     Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
 };
 pub use tenon_config::pins::{
-    ChangedPart, Definition, HeldDefinition, ObservedDefinitions, PinCheck, PinError, PinFile,
-    PinKind, PinMode, Pins, UnstablePart,
+    ChangedPart, Definition, DefinitionKind, HeldDefinition, ObservedDefinitions, PinCheck,
+    PinError, PinFile, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};
 /// The name of the host's own database, in the folder of [`Builder::state`](crate::Builder::state). It has what plugins keep,
@@ -278,7 +278,7 @@ mod tests {
         let definition =
             Definition::of_tool(&ToolDefinition::new("t", "d", &serde_json::json!({})));
         let definitions = [("t".to_string(), definition)].into_iter();
-        vec![(PinMode::Hold, vec![server.seen(PinKind::Tool, definitions, true)])]
+        vec![(PinMode::Hold, vec![server.seen(DefinitionKind::Tool, definitions, true)])]
     }
 
     struct Panics;
@@ -292,7 +292,7 @@ mod tests {
     #[tokio::test]
     async fn a_keeper_of_pins_that_breaks_holds_everything() {
         let quarantine = ask_pins(Arc::new(Panics), seen()).await;
-        assert!(quarantine.of("p", PinKind::Tool, "t").is_some_and(|hold| !hold.is_warning));
+        assert!(quarantine.of("p", DefinitionKind::Tool, "t").is_some_and(|hold| !hold.is_warning));
     }
 
     struct SaysWhere(mpsc::UnboundedSender<ThreadId>);
@@ -309,7 +309,7 @@ mod tests {
         let (sender, mut threads) = mpsc::unbounded_channel();
         let pins: Arc<dyn Pins> = Arc::new(SaysWhere(sender));
         let quarantine = ask_pins(pins.clone(), seen()).await;
-        assert!(quarantine.of("p", PinKind::Tool, "t").is_none());
+        assert!(quarantine.of("p", DefinitionKind::Tool, "t").is_none());
         assert_ne!(threads.recv().await, Some(thread::current().id()));
         let ignored = seen().into_iter().map(|(_, seen)| (PinMode::Off, seen)).collect();
         ask_pins(pins, ignored).await;

@@ -21,7 +21,7 @@ const MAX_TOGETHER: usize = 100;
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
 /// Runs that have ended.
-pub(super) struct EndedRuns {
+pub(super) struct EndedRunQueue {
     runs: InStore<Runs>,
     waiting: Mutex<Waiting>,
     /// Held while they are written.
@@ -36,7 +36,7 @@ struct Waiting {
     since: Option<Instant>,
 }
 
-impl EndedRuns {
+impl EndedRunQueue {
     pub(super) fn new(runs: InStore<Runs>) -> Arc<Self> {
         let (waiting, writing) = Default::default();
         Arc::new(Self { runs, waiting, writing })

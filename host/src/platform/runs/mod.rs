@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tenon_runs::{Journal, JournalEntry, NewRun, Run, RunError, RunHold, Runs};
 use tokio::task::JoinSet;
 
-use self::ended::EndedRuns;
+use self::ended::EndedRunQueue;
 use self::in_progress::{RunInProgress, micros_since};
 use super::Platform;
 use crate::call::{Caller, CurrentCall};
@@ -31,14 +31,14 @@ pub(super) struct RunServices {
     runs: InStore<Runs>,
     threads: Arc<Threads>,
     limits: RunLimits,
-    ended: Arc<EndedRuns>,
+    ended: Arc<EndedRunQueue>,
     /// What is written after runs were answered that the store knows.
     writing: Mutex<JoinSet<()>>,
 }
 
 impl RunServices {
     pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Self {
-        let ended = EndedRuns::new(runs.clone());
+        let ended = EndedRunQueue::new(runs.clone());
         Self { runs, threads: Threads::new(), limits, ended, writing: Mutex::default() }
     }
 

@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 use super::error::mistake;
 
 /// Whether the operator is true of values that are so ordered. A number that is none is ordered with no other.
-type Holds = fn(Option<Ordering>) -> bool;
+type OrderingTest = fn(Option<Ordering>) -> bool;
 
-const OPERATORS: [(&str, Holds); 4] = [
+const OPERATORS: [(&str, OrderingTest); 4] = [
     ("<", |order| order == Some(Ordering::Less)),
     ("<=", |order| matches!(order, Some(Ordering::Less | Ordering::Equal))),
     (">", |order| order == Some(Ordering::Greater)),
@@ -44,7 +44,12 @@ pub(super) fn add(engine: &mut rhai::Engine) {
     }
 }
 
-fn compare(a: &Dynamic, b: &Dynamic, name: &str, holds: Holds) -> Result<bool, Box<EvalAltResult>> {
+fn compare(
+    a: &Dynamic,
+    b: &Dynamic,
+    name: &str,
+    holds: OrderingTest,
+) -> Result<bool, Box<EvalAltResult>> {
     if let (Some(a), Some(b)) = (number(a), number(b)) {
         return Ok(holds(a.partial_cmp(&b)));
     }

@@ -40,7 +40,11 @@ pub(super) fn check(
     known.extend(mentioned.iter().map(ImmutableString::as_str));
     let mut uses = ContextUses { ast, known: &known, seen: HashSet::new(), unknown: None };
     let index = parameters.saturating_sub(1);
-    uses.look_into(Receiver { function: handler.into(), parameters: Some(parameters), index });
+    uses.look_into(ContextFunction {
+        function: handler.into(),
+        parameters: Some(parameters),
+        index,
+    });
     let Some((name, position)) = uses.unknown else { return Ok(()) };
     known.truncate(well_known);
     let meant = match nearest(&name, known.iter().copied()) {
@@ -90,7 +94,7 @@ fn name_of(expr: &Expr) -> Option<ImmutableString> {
 
 /// A function that gets the context.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Receiver {
+struct ContextFunction {
     function: ImmutableString,
     /// How many parameters it has. Closures have names of their own, whatever they take.
     parameters: Option<usize>,
@@ -101,18 +105,18 @@ struct Receiver {
 struct ContextUses<'a> {
     ast: &'a AST,
     known: &'a [&'a str],
-    seen: HashSet<Receiver>,
+    seen: HashSet<ContextFunction>,
     /// The first that was found.
     unknown: Option<(ImmutableString, Position)>,
 }
 
 impl ContextUses<'_> {
     /// Looks into a function, and into those that it passes the context to.
-    fn look_into(&mut self, receiver: Receiver) {
+    fn look_into(&mut self, receiver: ContextFunction) {
         if !self.seen.insert(receiver.clone()) {
             return;
         }
-        let Receiver { function, parameters, index } = receiver;
+        let ContextFunction { function, parameters, index } = receiver;
         let is_it = |name: &str, number: usize| {
             name == function && parameters.is_none_or(|parameters| parameters == number)
         };
@@ -138,7 +142,7 @@ impl ContextUses<'_> {
         &mut self,
         path: &[ASTNode<'_>],
         names: &mut HashSet<ImmutableString>,
-        receivers: &mut Vec<Receiver>,
+        receivers: &mut Vec<ContextFunction>,
     ) {
         let is_context = |expr: &Expr| matches!(expr, Expr::Variable(variable, ..) if names.contains(&variable.1));
         let [before @ .., node] = path else { return };
@@ -185,7 +189,7 @@ fn first(mut expr: &Expr) -> (&Expr, bool) {
 }
 
 /// The functions that a call passes the context to: the function that is called, or the closure that captures it.
-fn receivers_of(call: &FnCallExpr, is_context: impl Fn(&Expr) -> bool) -> Vec<Receiver> {
+fn receivers_of(call: &FnCallExpr, is_context: impl Fn(&Expr) -> bool) -> Vec<ContextFunction> {
     let (function, parameters, given) = match &call.args[..] {
         [Expr::DynamicConstant(closure, _), captured @ ..] if call.name == CAPTURE => {
             let Some(closure) = closure.read_lock::<FnPtr>() else { return Vec::new() };
@@ -194,7 +198,7 @@ fn receivers_of(call: &FnCallExpr, is_context: impl Fn(&Expr) -> bool) -> Vec<Re
         arguments => (call.name.clone(), Some(arguments.len()), arguments),
     };
     let indexed = given.iter().enumerate().filter(|(_, argument)| is_context(argument));
-    let receiver = |(index, _)| Receiver { function: function.clone(), parameters, index };
+    let receiver = |(index, _)| ContextFunction { function: function.clone(), parameters, index };
     indexed.map(receiver).collect()
 }
 

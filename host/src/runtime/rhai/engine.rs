@@ -140,7 +140,7 @@ pub(super) struct ScriptEval {
 ///
 /// [`HookDecision`]: tenon_types::HookDecision
 #[derive(Clone)]
-pub(super) enum Decision {
+pub(super) enum ScriptDecision {
     Veto(String),
     Replace(Map),
 }
@@ -172,8 +172,8 @@ pub(super) fn engine(
     content::add(&mut engine);
     news::add(&mut engine);
     time::add(&mut engine, granted.clock());
-    engine.register_fn("veto", |reason: &str| Decision::Veto(reason.to_string()));
-    engine.register_fn("replace", |context: Map| Decision::Replace(context));
+    engine.register_fn("veto", |reason: &str| ScriptDecision::Veto(reason.to_string()));
+    engine.register_fn("replace", |context: Map| ScriptDecision::Replace(context));
     add_definitions(&mut engine, definitions);
     add_contributions(&mut engine, definitions);
     engine

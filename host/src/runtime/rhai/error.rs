@@ -30,6 +30,9 @@ pub(super) struct ScriptProblem {
     pub(super) problem: String,
 }
 
+/// What a function that scripts call gives, or throws.
+pub(super) type ScriptResult<T> = Result<T, Box<EvalAltResult>>;
+
 /// An error that a script makes by what it asks for. Unlike what it throws, which is for its caller, it is shown with its
 /// line.
 pub(super) fn mistake(problem: impl Into<String>) -> Box<EvalAltResult> {

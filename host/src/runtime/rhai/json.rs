@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use tenon_types::{Error, HookContext, Json};
 
-use super::engine::{Decision, MAX_VALUE_DEPTH, too_deep};
+use super::engine::{MAX_VALUE_DEPTH, ScriptDecision, too_deep};
 use super::time::{Moment, Span};
 use crate::call::Failure;
 
@@ -144,7 +144,7 @@ impl Serialize for ScriptJson<'_> {
         if value.flatten_clone().is_unit() {
             return serializer.serialize_unit();
         }
-        Err(S::Error::custom(match value.is::<Decision>() {
+        Err(S::Error::custom(match value.is::<ScriptDecision>() {
             true => "`veto` and `replace` are for hooks".to_string(),
             // A type of the host's own has its path in Rust before its name.
             false => {

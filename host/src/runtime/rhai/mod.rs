@@ -72,11 +72,12 @@ use super::builtin::{check_arguments, matching, no_resource, only_page};
 use crate::call::{CurrentCall, Failure};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Network;
-use crate::capability::notify::PluginNews;
+use crate::capability::notify::PluginNotifier;
 use crate::observe::PluginLog;
 use contributions::{Completer, ScriptPrompt, ScriptResource};
 use engine::{
-    AbandonGuard, Decision, Definitions, ScriptConstants, ScriptEval, ScriptTool, Settings, engine,
+    AbandonGuard, Definitions, ScriptConstants, ScriptDecision, ScriptEval, ScriptTool, Settings,
+    engine,
 };
 use error::{ScriptProblem, ScriptSource, thrown};
 use json::{as_argument, to_json};
@@ -104,7 +105,7 @@ pub(crate) struct ScriptConfig {
     /// The network, if anything of it was granted.
     pub(crate) network: Option<Arc<Network>>,
     /// What it tells while it runs.
-    pub(crate) news: Arc<PluginNews>,
+    pub(crate) news: Arc<PluginNotifier>,
 }
 
 struct Script {
@@ -427,8 +428,8 @@ impl Script {
                 .run_handler(&hook.function, &context)
                 .map_err(|error| self.failure(&error))?
             {
-                Some(Decision::Veto(reason)) => return Ok(HookDecision::Veto(reason)),
-                Some(Decision::Replace(replaced)) => {
+                Some(ScriptDecision::Veto(reason)) => return Ok(HookDecision::Veto(reason)),
+                Some(ScriptDecision::Replace(replaced)) => {
                     let mut place = context
                         .write_lock::<Map>()
                         .ok_or_else(|| self.broken("the context is not a map any more"))?;
@@ -447,7 +448,7 @@ impl Script {
         &self,
         handler: &HookFunction,
         context: &Dynamic,
-    ) -> Result<Option<Decision>, Box<EvalAltResult>> {
+    ) -> Result<Option<ScriptDecision>, Box<EvalAltResult>> {
         let answer = match handler {
             HookFunction::Function(name) => self.engine.call_fn_with_options::<Dynamic>(
                 CallFnOptions::new().eval_ast(false),
@@ -461,10 +462,10 @@ impl Script {
             }
         };
         let answer = answer.flatten();
-        if let Some(decision) = answer.clone().try_cast::<Decision>() {
+        if let Some(decision) = answer.clone().try_cast::<ScriptDecision>() {
             return Ok(Some(decision));
         }
-        Ok(answer.try_cast::<Map>().map(Decision::Replace))
+        Ok(answer.try_cast::<Map>().map(ScriptDecision::Replace))
     }
 
     fn evaluate(

@@ -1,12 +1,11 @@
 //! What a script tells while it runs: how far a call has come, and that resources or contributions have changed.
 
-use rhai::{Engine, EvalAltResult, FLOAT, INT};
+use rhai::{Engine, FLOAT, INT};
 
+use super::error::ScriptResult;
 use super::running::with_host;
 use crate::call::mask::Unmasked;
 use crate::capability::notify::ProgressingCall;
-
-type Answer = Result<(), Box<EvalAltResult>>;
 
 /// Puts what tells news into an engine.
 pub(super) fn add(engine: &mut Engine) {
@@ -32,7 +31,7 @@ pub(super) fn add(engine: &mut Engine) {
         });
 }
 
-fn progress(done: FLOAT, total: Option<FLOAT>, message: Option<&str>) -> Answer {
+fn progress(done: FLOAT, total: Option<FLOAT>, message: Option<&str>) -> ScriptResult<()> {
     let message = Unmasked::new(message.map(str::to_string));
     with_host(|host| {
         let Some(call_id) = &host.call_id else { return };

@@ -1,7 +1,7 @@
 //! What scripts can ask the host for, behind the same grants as the imports of components.
 
 use rhai::serde::to_dynamic;
-use rhai::{Array, Dynamic, EvalAltResult, Map};
+use rhai::{Array, Dynamic, Map};
 use serde_json::{Value, json};
 use tenon_types::{
     CompletionRequest, FormAnswer, FormRequest, Memory, Message, OutgoingMessage, Part, Role,
@@ -10,13 +10,11 @@ use tenon_types::{
 
 use super::content::value_of;
 use super::engine::MAX_STRING_BYTES;
-use super::error::written;
+use super::error::{ScriptResult, written};
 use super::json::to_json;
 use super::running::ask;
 use crate::call::mask::Unmasked;
 use crate::capability::{host_tools, inference, memory, messaging, network, user};
-
-type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// The memories that are asked for where the script does not say how many.
 const DEFAULT_MEMORIES: i64 = 10;
@@ -41,7 +39,7 @@ pub(super) fn add(engine: &mut rhai::Engine) {
 }
 
 /// Calls a tool. What it says of its failure is thrown.
-fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
+fn call_tool(name: &str, arguments: Map) -> ScriptResult<Dynamic> {
     let (name, arguments) = (name.to_string(), to_json(&arguments.into())?);
     let result: ToolResult = ask(|host| async move {
         host_tools::call(&host.granted, host.caller, name, arguments).await
@@ -54,7 +52,7 @@ fn call_tool(name: &str, arguments: Map) -> Answer<Dynamic> {
 
 /// Has the user fill in a form: a message and the JSON Schema of an object with flat members, or its properties alone.
 /// Returns the map that was filled in, or `()` where the user declined or went away.
-fn ask_user(message: &str, schema: Map) -> Answer<Dynamic> {
+fn ask_user(message: &str, schema: Map) -> ScriptResult<Dynamic> {
     let schema = match to_json(&schema.into())? {
         schema if schema["properties"].is_object() => schema,
         properties => json!({ "type": "object", "properties": properties }),
@@ -71,7 +69,7 @@ fn ask_user(message: &str, schema: Map) -> Answer<Dynamic> {
 }
 
 /// Asks the user to open a page. Returns whether the user did.
-fn ask_url(message: &str, url: &str) -> Answer<bool> {
+fn ask_url(message: &str, url: &str) -> ScriptResult<bool> {
     let page = Unmasked::new(UrlRequest::new(message, url));
     let answer = ask(|host| async move {
         user::require(&host.granted, "ask-url")?;
@@ -82,12 +80,12 @@ fn ask_url(message: &str, url: &str) -> Answer<bool> {
 
 /// Asks a model: `prompt`, and where they are wanted `model`, `system`, `max_tokens` and `temperature`. Without a model
 /// it is the one that the host chooses. Returns the text of the answer.
-fn complete(about: Map) -> Answer<String> {
+fn complete(about: Map) -> ScriptResult<String> {
     let known = ["model", "prompt", "system", "max_tokens", "temperature"];
     if let Some(key) = about.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(format!("a request has no \"{key}\"; it has {}", known.join(", ")).into());
     }
-    let text = |key: &str| -> Answer<Option<String>> {
+    let text = |key: &str| -> ScriptResult<Option<String>> {
         let text = about.get(key).map(|value| value.clone().into_string());
         text.transpose().map_err(|kind| format!("the `{key}` is a text, not {kind}").into())
     };
@@ -121,7 +119,7 @@ fn complete(about: Map) -> Answer<String> {
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
-fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
+fn send_message(channel: Option<String>, text: &str) -> ScriptResult<()> {
     let message = OutgoingMessage { channel, text: text.to_string(), extra: None };
     let message = Unmasked::new(message);
     ask(|host| async move { messaging::send_message(&host.granted, host.caller, message).await })
@@ -129,7 +127,7 @@ fn send_message(channel: Option<String>, text: &str) -> Answer<()> {
 
 /// Searches the host's memory: an array of maps with `text`, `score` and, where it is known,
 /// `source`.
-fn search_memory(query: &str, limit: i64) -> Answer<Array> {
+fn search_memory(query: &str, limit: i64) -> ScriptResult<Array> {
     let query = Unmasked::new(query.to_string());
     let limit = u32::try_from(limit.max(0)).unwrap_or(u32::MAX);
     let found: Vec<Memory> =
@@ -146,7 +144,7 @@ fn search_memory(query: &str, limit: i64) -> Answer<Array> {
 
 /// Fetches what is at a URL: a map with `status`, `headers`, a map of texts by lower-case names, and
 /// `body`, a text.
-fn http_get(url: &str) -> Answer<Map> {
+fn http_get(url: &str) -> ScriptResult<Map> {
     let url = url.to_string();
     let fetched: network::GetResponse = ask(|host| async move {
         network::get(&host.granted, host.network.as_deref(), &url, MAX_STRING_BYTES).await

@@ -24,8 +24,8 @@ use super::threads;
 use crate::call::{Caller, CallerClient};
 use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Network;
-use crate::capability::notify::PluginNews;
-use crate::capability::served::Request;
+use crate::capability::notify::PluginNotifier;
+use crate::capability::served::AskContext;
 use crate::capability::services::Requester;
 use crate::observe::PluginLog;
 
@@ -94,8 +94,8 @@ struct Running {
     /// When it is looked again what they hold.
     frames_weighed_next: Instant,
     /// What all threads of a run have used, where it is one of them; and what of that is this thread's.
-    of_run: Option<Arc<RunUse>>,
-    counted: CountedUse,
+    of_run: Option<Arc<ThreadTotals>>,
+    counted: ThreadUsage,
     /// How long it has waited for the host, which is not its own time.
     waited: Duration,
     host_calls: u64,
@@ -105,7 +105,7 @@ struct Running {
 
 /// What the threads of a run have used together.
 #[derive(Debug, Default)]
-pub(super) struct RunUse {
+pub(super) struct ThreadTotals {
     /// Their time, in microseconds.
     cpu: AtomicU64,
     /// How many bytes their variables hold.
@@ -114,7 +114,7 @@ pub(super) struct RunUse {
 
 /// What a thread has counted of itself.
 #[derive(Default)]
-struct CountedUse {
+struct ThreadUsage {
     cpu: u64,
     held: usize,
 }
@@ -131,14 +131,14 @@ pub(super) struct HostAccess {
     pub(super) runtime: Handle,
     pub(super) plugin: Arc<str>,
     pub(super) log: Arc<PluginLog>,
-    pub(super) news: Arc<PluginNews>,
+    pub(super) news: Arc<PluginNotifier>,
     /// The call that the script serves.
     pub(super) call_id: Option<String>,
 }
 
 impl HostAccess {
     /// What the script asks of a user or a model.
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn request(&self) -> AskContext {
         let Caller { agent_id, session_id, client, outer, .. } = &self.caller;
         let requester = Requester {
             plugin: self.granted.plugin().to_string(),
@@ -148,7 +148,7 @@ impl HostAccess {
             is_host: false,
         };
         let calls = outer.innermost().cloned().into_iter().collect();
-        Request { requester, client: client.clone(), calls }
+        AskContext { requester, client: client.clone(), calls }
     }
 }
 
@@ -183,7 +183,7 @@ impl Running {
             frames: Vec::new(),
             frames_weighed_next: began + MIN_TIME_BETWEEN_SCOPES,
             of_run: None,
-            counted: CountedUse::default(),
+            counted: ThreadUsage::default(),
             waited: Duration::ZERO,
             host_calls: 0,
             most_host_calls: limits.host_calls,
@@ -279,16 +279,16 @@ impl Running {
 
 /// The call that this thread was running before: a branch of a run goes on within another part of it, and a tool that a run
 /// calls may be a script itself. It goes on where this is dropped.
-struct OuterCall(Option<Running>);
+struct RestoreGuard(Option<Running>);
 
-impl Drop for OuterCall {
+impl Drop for RestoreGuard {
     fn drop(&mut self) {
         RUNNING.set(self.0.take());
     }
 }
 
-fn begin(running: Running) -> OuterCall {
-    OuterCall(RUNNING.replace(Some(running)))
+fn begin(running: Running) -> RestoreGuard {
+    RestoreGuard(RUNNING.replace(Some(running)))
 }
 
 /// Runs a part of a script within its time. What its functions have captured is emptied when it ends, so that what it gives
@@ -307,7 +307,7 @@ pub(super) fn within<R>(
 pub(super) fn within_run<R>(
     limits: &Limits,
     given_up: Arc<AtomicBool>,
-    of_run: &Arc<RunUse>,
+    of_run: &Arc<ThreadTotals>,
     script: impl FnOnce() -> R,
 ) -> R {
     let of_run = Some(of_run.clone());

@@ -1,18 +1,17 @@
 //! What a script keeps between its calls: `state`, behind the same grant as `wasi:keyvalue`. Values are kept as JSON.
 
 use rhai::serde::to_dynamic;
-use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, FnPtr, NativeCallContext};
 use serde_json::Value;
 use tenon_config::limits::Limits;
 use tenon_types::Error;
 
 use super::engine::MAX_STRING_BYTES;
+use super::error::ScriptResult;
 use super::json::to_text;
 use super::running::ask;
 use crate::capability::keyvalue::{OpenBucket, as_contract, quota_of};
 use crate::services::{Bucket, Quota, StateStore, StoreError, SwapOutcome};
-
-type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// The name by which scripts use it.
 pub(super) const NAME: &str = "state";
@@ -74,7 +73,7 @@ impl ScriptState {
         &self,
         quota: Quota,
         act: impl FnOnce(&dyn StateStore, &Bucket, Quota) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<T> {
+    ) -> ScriptResult<T> {
         let scope = self.scope;
         ask(|host| async move {
             let bucket = OpenBucket::open(&host.granted, &host.caller, scope, quota);
@@ -82,12 +81,12 @@ impl ScriptState {
         })
     }
 
-    fn get(&self, key: &str, quota: Quota) -> Answer<Option<Vec<u8>>> {
+    fn get(&self, key: &str, quota: Quota) -> ScriptResult<Option<Vec<u8>>> {
         let key = key.to_string();
         self.with(quota, move |store, bucket, _| store.get(bucket, &key))
     }
 
-    fn keys(&self, quota: Quota) -> Answer<Array> {
+    fn keys(&self, quota: Quota) -> ScriptResult<Array> {
         let keys = self.with(quota, |store, bucket, _| store.all_keys(bucket))?;
         Ok(keys.into_iter().map(Dynamic::from).collect())
     }
@@ -100,7 +99,7 @@ impl ScriptState {
         key: &str,
         change: &FnPtr,
         quota: Quota,
-    ) -> Answer<Dynamic> {
+    ) -> ScriptResult<Dynamic> {
         let mut before = self.get(key, quota)?;
         for _ in 0..MAX_UPDATE_ATTEMPTS {
             let changed: Dynamic =
@@ -119,7 +118,7 @@ impl ScriptState {
 }
 
 /// What is kept, as a script sees it: `()` where there is nothing.
-fn value(kept: Option<&[u8]>) -> Answer<Dynamic> {
+fn value(kept: Option<&[u8]>) -> ScriptResult<Dynamic> {
     let Some(kept) = kept else { return Ok(Dynamic::UNIT) };
     let value: Value = serde_json::from_slice(kept)
         .map_err(|error| format!("what is kept is no value of a script: {error}"))?;
@@ -127,7 +126,7 @@ fn value(kept: Option<&[u8]>) -> Answer<Dynamic> {
 }
 
 /// A script's value as it is kept.
-fn bytes(value: &Dynamic) -> Answer<Vec<u8>> {
+fn bytes(value: &Dynamic) -> ScriptResult<Vec<u8>> {
     let bytes = to_text(value)?.into_bytes();
     match bytes.len() > MAX_STRING_BYTES {
         true => Err(format!("a value that is kept has at most {MAX_STRING_BYTES} bytes").into()),

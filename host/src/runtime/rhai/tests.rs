@@ -91,7 +91,7 @@ pub(super) fn setting_within(cpu: Duration) -> ScriptConfig {
             Arc::default(),
         )),
         network: None,
-        news: PluginNews::unheard(),
+        news: PluginNotifier::unheard(),
     }
 }
 

@@ -27,9 +27,9 @@ const AWAKE: Duration = Duration::from_micros(50);
 
 /// What a thread does. It gives its answer back, which is sent when the thread is free for the next work: who gets it may
 /// have some at once.
-type Work = Box<dyn FnOnce() -> Answer + Send>;
+type Work = Box<dyn FnOnce() -> SendAnswer + Send>;
 
-type Answer = Box<dyn FnOnce()>;
+type SendAnswer = Box<dyn FnOnce()>;
 
 /// Threads that scripts run on. They end with the last handle, and when there are more than are
 /// worth keeping.

@@ -6,9 +6,8 @@ use chrono::{DateTime, Datelike, SecondsFormat, TimeDelta, Timelike, Utc};
 use rhai::{Engine, EvalAltResult, FLOAT, INT};
 use std::sync::Arc;
 
+use super::error::ScriptResult;
 use crate::capability::services::Clock;
-
-type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// A moment, to the millisecond; a script's `Time`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +23,7 @@ impl Moment {
         self.0.to_rfc3339_opts(SecondsFormat::AutoSi, true)
     }
 
-    fn parse(text: &str) -> Answer<Self> {
+    fn parse(text: &str) -> ScriptResult<Self> {
         match DateTime::parse_from_rfc3339(text) {
             Ok(time) => Ok(Self(time.with_timezone(&Utc))),
             Err(error) => Err(format!(
@@ -34,7 +33,7 @@ impl Moment {
         }
     }
 
-    fn of_unix_ms(milliseconds: INT) -> Answer<Self> {
+    fn of_unix_ms(milliseconds: INT) -> ScriptResult<Self> {
         DateTime::from_timestamp_millis(milliseconds).map(Self).ok_or_else(out_of_range)
     }
 }
@@ -45,7 +44,7 @@ impl Span {
         self.0.num_milliseconds() as FLOAT / 1000.0
     }
 
-    fn of(number: FLOAT, unit_in_milliseconds: FLOAT) -> Answer<Self> {
+    fn of(number: FLOAT, unit_in_milliseconds: FLOAT) -> ScriptResult<Self> {
         let milliseconds = (number * unit_in_milliseconds).round();
         // What is no number at all fits nowhere.
         let fits = milliseconds.abs() < INT::MAX as FLOAT;
@@ -98,7 +97,7 @@ pub(super) fn add(engine: &mut Engine, clock: Arc<dyn Clock>) {
         // The engine's own `timestamp` is an instant, which has no text.
         .register_fn("timestamp", now.clone())
         .register_fn("now", now.clone())
-        .register_get("elapsed", move |time: &mut Moment| -> Answer<Span> {
+        .register_get("elapsed", move |time: &mut Moment| -> ScriptResult<Span> {
             Ok(Span(now()?.0 - time.0))
         })
         .register_fn("parse_time", Moment::parse)

@@ -11,7 +11,7 @@
 //! tag covers as well: nobody sets the time of the last change of a file's status (`ctime`), and whoever could write to
 //! a file that is mapped is this user.
 
-mod source;
+mod file_digests;
 mod stamp;
 
 use ring::hmac;
@@ -207,7 +207,7 @@ impl Cache {
             match path.extension().and_then(OsStr::to_str) {
                 Some(EXTENSION) => remove(&path),
                 // It is made again where it is missing.
-                Some(source::EXTENSION) => drop(fs::remove_file(&path)),
+                Some(file_digests::EXTENSION) => drop(fs::remove_file(&path)),
                 _ => {}
             }
         }

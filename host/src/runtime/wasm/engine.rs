@@ -83,7 +83,7 @@ pub(crate) struct WasmRuntime {
     pub(crate) allocation: Allocation,
     linkers: Linkers,
     cache: Option<Cache>,
-    spare: Option<Arc<SpareEngine>>,
+    spare: Option<Arc<OverflowEngine>>,
 }
 
 /// The file of a component, as it was found.
@@ -129,13 +129,13 @@ impl Linkers {
 }
 
 /// An engine for the instances for which a pool has no room. It is set up when it is needed first.
-pub(super) struct SpareEngine {
+pub(super) struct OverflowEngine {
     traces_lines: bool,
     engine: OnceLock<Result<wasmtime::Engine, String>>,
     linkers: Linkers,
 }
 
-impl SpareEngine {
+impl OverflowEngine {
     /// A component of another engine, with a copy of its code. It blocks.
     pub(super) fn copy_of(
         &self,
@@ -197,7 +197,7 @@ impl WasmRuntime {
         });
         let spare = (allocation == Allocation::Automatic).then(|| {
             let (engine, linkers) = (OnceLock::new(), Linkers::default());
-            Arc::new(SpareEngine { traces_lines, engine, linkers })
+            Arc::new(OverflowEngine { traces_lines, engine, linkers })
         });
         Ok(Self { engine, allocation, linkers: Linkers::default(), cache, spare })
     }

@@ -10,7 +10,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 use super::abi::{Exports, NotExported};
 use super::{AttributedJob, GuestHandle, Indices, Job, backtrace};
 use crate::call::Failure;
-use crate::capability::state::UsageRecorder;
+use crate::capability::host_state::UsageRecorder;
 use crate::capability::{HostState, InstanceConfig};
 
 /// How often an instance is tried once more for which the system had no time. The first instance of a component makes

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use wasmtime::component::{Component, InstancePre};
 
 use super::abi::{ExportError, Indices, find_exports};
-use super::engine::SpareEngine;
+use super::engine::OverflowEngine;
 use super::instance::{WasmInstance, pool_is_full};
 use crate::call::Failure;
 use crate::capability::{HostState, InstanceConfig, LinkSet};
@@ -23,7 +23,7 @@ pub(crate) struct LinkedComponent {
 
 /// What instances are made of for which the pool has no room.
 struct Overflow {
-    engine: Arc<SpareEngine>,
+    engine: Arc<OverflowEngine>,
     links: LinkSet,
     component: OnceCell<LinkedComponent>,
 }
@@ -33,7 +33,7 @@ impl LinkedComponent {
     pub(super) fn new(
         pre: InstancePre<HostState>,
         links: LinkSet,
-        spare: Option<&Arc<SpareEngine>>,
+        spare: Option<&Arc<OverflowEngine>>,
     ) -> Result<Self, ExportError> {
         let indices = find_exports(&pre)?;
         let overflow = spare.map(|engine| {

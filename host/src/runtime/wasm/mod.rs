@@ -32,8 +32,8 @@ use abi::Indices;
 #[cfg(test)]
 pub(crate) use abi::link_older;
 pub use abi::speaks;
-use abi::{Answer, Exports, Interface};
 pub(crate) use abi::{ExportError, check as check_exports};
+use abi::{Exports, GuestAnswer, Interface};
 pub(crate) use cache::CachePlace;
 pub use engine::{Allocation, EngineError};
 pub(crate) use engine::{CompileError, ComponentFile, EngineOptions, WasmRuntime};
@@ -90,7 +90,7 @@ impl GuestHandle {
     }
 
     /// Starts the instance, unless that was done. It says who the plugin is.
-    async fn start(&self) -> Answer<Identity> {
+    async fn start(&self) -> GuestAnswer<Identity> {
         let start = || async {
             match self.exports.start(&self.accessor).await {
                 Ok(Ok(identity)) => Ok(identity),
@@ -260,7 +260,7 @@ impl Instantiator {
 }
 
 /// Starts an instance, unless that was done, and asks it what it contributes.
-async fn register(guest: Arc<GuestHandle>, indices: Indices) -> Answer<Registration> {
+async fn register(guest: Arc<GuestHandle>, indices: Indices) -> GuestAnswer<Registration> {
     let GuestHandle { accessor, exports, identity } = &*guest;
     if identity.get().is_none() {
         exports.check_types(accessor)?;

@@ -133,12 +133,12 @@ struct Shape {
     elements: u64,
     constants: usize,
     /// What is being read, each within the one before.
-    within: Vec<Scope>,
+    within: Vec<ScanFrame>,
 }
 
 /// A component or module that is being read.
 #[derive(Default)]
-struct Scope {
+struct ScanFrame {
     is_component: bool,
     /// How much it defines when it is instantiated.
     definitions: u64,
@@ -154,7 +154,7 @@ struct Scope {
 /// How much a component defines that is not known.
 const ANY: u64 = u64::MAX;
 
-impl Scope {
+impl ScanFrame {
     fn define(&mut self, count: usize) {
         self.definitions = self.definitions.saturating_add(count as u64);
     }
@@ -172,7 +172,7 @@ impl Shape {
                     return Err(ShapeLimit::Nested.into());
                 }
                 let is_component = *encoding == wasmparser::Encoding::Component;
-                self.within.push(Scope { is_component, ..Scope::default() });
+                self.within.push(ScanFrame { is_component, ..ScanFrame::default() });
                 return Ok(());
             }
             Payload::End(_) => {

@@ -25,7 +25,7 @@ use super::instance::{WasmInstance, failure};
 use super::{AttributedJob, GuestHandle, Job, attributed};
 use crate::call::Failure;
 use crate::capability::HostState;
-use crate::capability::state::{UsageCounter, UsageRecorder};
+use crate::capability::host_state::{UsageCounter, UsageRecorder};
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ type End = futures::future::Shared<BoxFuture<'static, ()>>;
 
 /// A live instance, as its callers see it.
 pub(super) struct InstanceHandle {
-    work: mpsc::UnboundedSender<Work>,
+    work: mpsc::UnboundedSender<QueuedJob>,
     task: Arc<HelpedTask>,
     state: Arc<InstanceState>,
     usage_counter: Arc<UsageCounter>,
@@ -82,7 +82,7 @@ struct InstanceState {
 }
 
 /// A job together with the way its answer goes. It fails when the instance is done for.
-type Work = BoxFuture<'static, wasmtime::Result<()>>;
+type QueuedJob = BoxFuture<'static, wasmtime::Result<()>>;
 
 impl SharedInstance {
     /// A place at the instance, where there is one that takes calls.
@@ -308,9 +308,9 @@ impl InstanceHandle {
         J: Job<R>,
     {
         let (reply, answer) = oneshot::channel();
-        let (job_state, state) = (JobGuard(job_state), self.state.clone());
+        let (job_state, state) = (JobOverGuard(job_state), self.state.clone());
         let work = Box::pin(async move {
-            let JobGuard(job_state) = &job_state;
+            let JobOverGuard(job_state) = &job_state;
             // Work whose caller gave up while it waited is not begun.
             if reply.is_closed() {
                 return Ok(());
@@ -391,9 +391,9 @@ struct JobState {
 }
 
 /// The job's end of it: with this, the job is over.
-struct JobGuard(Arc<JobState>);
+struct JobOverGuard(Arc<JobState>);
 
-impl Drop for JobGuard {
+impl Drop for JobOverGuard {
     fn drop(&mut self) {
         self.0.over.store(true, Ordering::SeqCst);
     }
@@ -483,7 +483,7 @@ impl InstanceHandle {
 /// guest runs by itself, and says in the end why it ended.
 async fn own(
     instance: WasmInstance,
-    inbox: mpsc::UnboundedReceiver<Work>,
+    inbox: mpsc::UnboundedReceiver<QueuedJob>,
     state: Arc<InstanceState>,
 ) {
     let state = InstanceEndGuard(state);
@@ -529,9 +529,9 @@ impl Drop for InstanceEndGuard {
 /// Takes in work until nobody can send any more, or an instance is done for.
 async fn serve(
     accessor: &Accessor<HostState>,
-    mut inbox: mpsc::UnboundedReceiver<Work>,
+    mut inbox: mpsc::UnboundedReceiver<QueuedJob>,
 ) -> wasmtime::Result<()> {
-    let mut running = FuturesUnordered::<Work>::new();
+    let mut running = FuturesUnordered::<QueuedJob>::new();
     let mut turns = pin!(async {
         loop {
             tokio::select! {

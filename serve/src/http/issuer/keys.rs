@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-use super::super::resource::AuthorizationError;
+use super::super::protected_resource::AuthorizationError;
 use super::{DocumentFetcher, IssuerSettings};
-use crate::http::resource::well_known;
+use crate::http::protected_resource::well_known;
 use crate::lock;
 
 /// How long keys are used without a look at whether they are still the issuer's.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-use super::resource::AuthorizationError;
+use super::protected_resource::AuthorizationError;
 use super::token::{Access, TokenGrant};
 use crate::seal::sha256_hex;
 use keys::IssuerKeys;

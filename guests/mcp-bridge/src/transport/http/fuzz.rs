@@ -37,7 +37,7 @@ pub fn http(data: &[u8]) {
     check_value(&header_value(&text), &text);
     let schema = String::from_utf8_lossy(schema);
     let Ok(mirrored) = HeaderArgument::in_schema(&schema) else { return };
-    let head = Head { id: 1, method: "tools/call", subject: Some(text), mirrored };
+    let head = RequestHead { id: 1, method: "tools/call", subject: Some(text), mirrored };
     let line = [b"{\"params\":{\"arguments\":", arguments, b"}}"].concat();
     with(|state| state.revision = Some(MODERN.into()));
     let headers = with(|state| state.headers(Some(&head)));

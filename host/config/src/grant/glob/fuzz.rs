@@ -50,7 +50,7 @@ pub fn path_glob(text: &str) {
     for path in [&path, &beneath] {
         let (cover, again) = (cover(&grant, path), cover(&again, path));
         assert_eq!(again, cover, "{glob} as it is approved, of {path}");
-        if let Some(model) = Model::new(&written) {
+        if let Some(model) = GlobModel::new(&written) {
             assert_eq!(cover.here, model.covers(path), "{glob} covers {path}");
             let below = cover.below > CoverageBelow::Nothing;
             assert_eq!(below, model.reaches(path), "{glob} covers what is beneath {path}");
@@ -62,7 +62,7 @@ pub fn path_glob(text: &str) {
         if number == last { grant.step_by_name(places, name) } else { grant.step(places, name) }
     });
     let spelled = PathRights::of([(&grant, spelled)].into_iter()).read;
-    if let Some(model) = Model::new(&written) {
+    if let Some(model) = GlobModel::new(&written) {
         let expected = model.covers_by_name(&path, |number| number == last);
         assert_eq!(spelled.here, expected, "{glob} covers {path} by its name");
     }
@@ -74,9 +74,9 @@ pub fn path_glob(text: &str) {
 
 /// A glob, as it is described.
 #[derive(Debug, Clone)]
-pub struct Model(Vec<Vec<char>>);
+pub struct GlobModel(Vec<Vec<char>>);
 
-impl Model {
+impl GlobModel {
     /// Nothing for a glob that would take too long, or means something else than it says.
     pub fn new(glob: &str) -> Option<Self> {
         let wildcards = |segment: &str| segment.matches('*').count();

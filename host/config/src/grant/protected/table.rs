@@ -6,38 +6,39 @@
 //! `build.rs`, `Makefile`, `package.json`, definitions of continuous integration. Writing that is what
 //! a plugin for programmers is for, and whoever runs it means to run it.
 
-use super::{Case, Group, Reading, Row};
+use super::{Case, Group, ProtectedRow, ReadProtection};
 use Case::{Exact, Folded};
 use Group::{Agents, Autostart, Editors, Git, Instructions, Keys, Programs, System, Tenon};
 use Group::{Shells, Tools};
-use Reading::{Open, Secret};
+use ReadProtection::{Open, Secret};
 
 const fn row(
     group: Group,
-    reading: Reading,
+    reading: ReadProtection,
     what: &'static str,
     names: &'static [&'static str],
-) -> Row {
-    Row { group, reading, case: Folded, what, names }
+) -> ProtectedRow {
+    ProtectedRow { group, reading, case: Folded, what, names }
 }
 
-const fn exact(group: Group, what: &'static str, names: &'static [&'static str]) -> Row {
-    Row { group, reading: Open, case: Exact, what, names }
+const fn exact(group: Group, what: &'static str, names: &'static [&'static str]) -> ProtectedRow {
+    ProtectedRow { group, reading: Open, case: Exact, what, names }
 }
 
 /// What is found by its name in a folder of `PATH`.
-pub(crate) static PATH: Row = row(Programs, Open, "programs that are found by their names", &[]);
+pub(crate) static PATH: ProtectedRow =
+    row(Programs, Open, "programs that are found by their names", &[]);
 
 /// The home folder itself, which is protected for what is in it.
-pub static HOME: Row =
+pub static HOME: ProtectedRow =
     row(Group::Home, Open, "settings and state of programs, in the home folder", &[]);
 
 /// A file that this host starts, loads or is told something by, wherever it is.
-pub(crate) static DECIDING: Row =
+pub(crate) static DECIDING: ProtectedRow =
     row(Tenon, Open, "a file that decides what Tenon starts, loads or is told", &[]);
 
 /// The file with the user's servers for all programs.
-pub(crate) static SERVERS: Row =
+pub(crate) static SERVERS: ProtectedRow =
     row(Tenon, Open, "servers that Tenon and other programs start", &[]);
 
 /// All rows.
@@ -45,7 +46,7 @@ pub(crate) static SERVERS: Row =
 /// A row that is [`Open`] may be read under a glob: plugins are about projects, and settings are a
 /// part of them. Rows with keys, tokens, passwords and cookies are [`Secret`]: reading one is enough
 /// to pass for its user.
-pub(crate) static TABLE: &[Row] = &[
+pub(crate) static TABLE: &[ProtectedRow] = &[
     row(Tenon, Open, "the plugins and servers of a project", &["tenon.toml"]),
     row(Tenon, Open, "what installed plugins have to be", &["tenon.lock"]),
     row(Tenon, Open, "plugins that Tenon loads", &[".tenon"]),

@@ -5,21 +5,21 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Definition, ObservedDefinitions, PinFileJson, PinKind};
+use super::{Definition, DefinitionKind, ObservedDefinitions, PinFileJson};
 
 /// What a server says at one time.
 #[derive(Deserialize)]
 #[serde(default)]
 struct Step {
     server: String,
-    kind: PinKind,
+    kind: DefinitionKind,
     definitions: BTreeMap<String, Value>,
     whole: bool,
 }
 
 impl Default for Step {
     fn default() -> Self {
-        let kind = PinKind::Tool;
+        let kind = DefinitionKind::Tool;
         Self { server: String::new(), kind, definitions: BTreeMap::new(), whole: false }
     }
 }

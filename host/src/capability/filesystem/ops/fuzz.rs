@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tenon_config::grant::{FileRules, Model, PathGrant, Protection};
+use tenon_config::grant::{FileRules, GlobModel, PathGrant, Protection};
 use tenon_config::path_context::PathContext;
 
 use super::super::listing;
@@ -231,7 +231,7 @@ const SET: i64 = 1;
 /// What is granted, for the host and for the model.
 struct Grants {
     files: Arc<FileGrants>,
-    model: Vec<Vec<(bool, bool, Model)>>,
+    model: Vec<Vec<(bool, bool, GlobModel)>>,
 }
 
 impl Grants {
@@ -255,7 +255,7 @@ impl Grants {
                 "readwrite" => (true, true),
                 other => panic!("{other} is granted"),
             };
-            Some((read, write, Model::new(glob)?))
+            Some((read, write, GlobModel::new(glob)?))
         };
         let model = |set: &Vec<PathGrant>| set.iter().map(model).collect::<Option<Vec<_>>>();
         let model = sets.iter().map(model).collect::<Option<_>>()?;
@@ -283,7 +283,7 @@ impl Grants {
     }
 
     /// Whether in each set something covers a path that allows it.
-    fn allow(&self, covers: impl Fn(&(bool, bool, Model)) -> bool) -> bool {
+    fn allow(&self, covers: impl Fn(&(bool, bool, GlobModel)) -> bool) -> bool {
         self.model.iter().all(|set| set.iter().any(&covers))
     }
 
@@ -313,7 +313,7 @@ impl Grants {
     /// Whether it, or what could be beneath it, may be read or written.
     fn may_any(&self, path: &Path) -> bool {
         let path = path.to_str().expect("a name");
-        let any = |model: &Model, writes| {
+        let any = |model: &GlobModel, writes| {
             model.covers_by_name(path, Self::by_name(path, writes))
                 || model.reaches_by_name(path, Self::by_name(path, writes))
         };

@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use super::ChildSpec;
 #[cfg(unix)]
 use crate::capability::network::serve_proxy;
-use crate::capability::network::{Network, TrafficCount};
+use crate::capability::network::{Network, TrafficCounter};
 use crate::capability::server::ServerRecorder;
 
 /// The most processes and threads of a server, and the most open files of each.
@@ -64,7 +64,7 @@ pub(crate) struct ServerConfinement {
 /// The network of a server, and what goes through it.
 struct ServerNetwork {
     network: Arc<Network>,
-    traffic: Arc<TrafficCount>,
+    traffic: Arc<TrafficCounter>,
 }
 
 /// What a sandbox has that lasts as long as a process.
@@ -106,7 +106,7 @@ impl ServerConfinement {
         let (hidden, unchangeable) = (rules.hidden(home), rules.unchangeable());
         let (recorder, memory) = (None, None);
         let network = network.map(|network| {
-            let traffic = TrafficCount::new(network.plugin());
+            let traffic = TrafficCounter::new(network.plugin());
             ServerNetwork { network, traffic }
         });
         let launcher = launcher.into();
@@ -114,7 +114,7 @@ impl ServerConfinement {
     }
 
     /// How much goes through its network, if it has one.
-    pub(crate) fn traffic(&self) -> Option<Arc<TrafficCount>> {
+    pub(crate) fn traffic(&self) -> Option<Arc<TrafficCounter>> {
         self.network.as_ref().map(|of| of.traffic.clone())
     }
 

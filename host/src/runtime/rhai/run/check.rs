@@ -129,7 +129,7 @@ fn call_problems(
     };
     let name = format!("{variable}.{name}");
     let form = format!("{name}(#{{ … }})");
-    ToolCall { name, form, tool, position }.problems(&call.args)
+    ScriptCall { name, form, tool, position }.problems(&call.args)
 }
 
 /// What is wrong with the call of a tool by its name. What a name means that is computed, nobody knows yet.
@@ -142,7 +142,7 @@ fn call_by_name_problems(call: &FnCallExpr, functions: &ToolFunctions) -> Vec<Sc
         return vec![ScriptProblem { position, problem: unknown_name(functions, &name) }];
     };
     let form = format!("{CALL_TOOL}(\"{name}\", #{{ … }})");
-    ToolCall { name, form, tool, position }.problems(arguments)
+    ScriptCall { name, form, tool, position }.problems(arguments)
 }
 
 /// That a name means no tool, or several.
@@ -159,7 +159,7 @@ fn unknown_name(functions: &ToolFunctions, name: &str) -> String {
 }
 
 /// The call of a tool.
-struct ToolCall<'a> {
+struct ScriptCall<'a> {
     /// The name that the script calls it by: `files.read`, or `files__read`.
     name: String,
     /// How it is called with arguments.
@@ -168,7 +168,7 @@ struct ToolCall<'a> {
     position: Position,
 }
 
-impl ToolCall<'_> {
+impl ScriptCall<'_> {
     /// What is wrong with its arguments.
     fn problems(&self, arguments: &[Expr]) -> Vec<ScriptProblem> {
         let position = self.position;

@@ -11,11 +11,10 @@ use std::time::SystemTime;
 use tenon_config::limits::Limits;
 use tokio::runtime::Handle;
 
+use super::super::error::ScriptResult;
 use super::functions::{ToolFunctions, stop_or_limit};
 use super::{Abandoned, RunHost, RunLimits, RunStop, running, stop};
-use crate::runtime::rhai::running::RunUse;
-
-type Answer<T> = Result<T, Box<EvalAltResult>>;
+use crate::runtime::rhai::running::ThreadTotals;
 
 /// What all threads of a run share.
 pub(super) struct RunShared {
@@ -31,7 +30,7 @@ pub(super) struct RunShared {
     /// The time that the script sees.
     pub(super) began: SystemTime,
     /// What its threads have used together.
-    pub(super) used: Arc<RunUse>,
+    pub(super) used: Arc<ThreadTotals>,
     pub(super) progress: RunProgress,
 }
 
@@ -76,9 +75,9 @@ impl RunShared {
     }
 
     /// A place for one more thread, while there is one.
-    pub(super) fn take_thread(self: &Arc<Self>) -> Option<ThreadPlace> {
+    pub(super) fn take_thread(self: &Arc<Self>) -> Option<ThreadPermit> {
         let most = self.limits.parallel.saturating_sub(1);
-        let place = ThreadPlace(self.clone());
+        let place = ThreadPermit(self.clone());
         (self.progress.threads.fetch_add(1, Ordering::SeqCst) < most).then_some(place)
     }
 
@@ -112,7 +111,7 @@ impl RunShared {
     }
 
     /// Counts one more call.
-    fn count_call(&self) -> Answer<()> {
+    fn count_call(&self) -> ScriptResult<()> {
         let most = self.limits.calls;
         match self.progress.calls.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(()),
@@ -126,9 +125,9 @@ impl RunShared {
 }
 
 /// The place of a thread.
-pub(super) struct ThreadPlace(Arc<RunShared>);
+pub(super) struct ThreadPermit(Arc<RunShared>);
 
-impl Drop for ThreadPlace {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         self.0.progress.threads.fetch_sub(1, Ordering::SeqCst);
     }
@@ -168,7 +167,7 @@ pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
 }
 
 /// What the run shares that this thread belongs to.
-pub(super) fn shared() -> Answer<Arc<RunShared>> {
+pub(super) fn shared() -> ScriptResult<Arc<RunShared>> {
     let shared = THREAD.with_borrow(|thread| thread.as_ref().map(|thread| thread.shared.clone()));
     shared.ok_or_else(|| super::super::error::mistake("tools are called in a run"))
 }
@@ -210,7 +209,7 @@ pub(super) fn below<R>(key: &str, script: impl FnOnce() -> R) -> R {
 }
 
 /// Has the host do something, and waits for it on this thread. Its place among those that run is free meanwhile.
-pub(super) fn ask<T, F>(what: impl FnOnce(Arc<dyn RunHost>, String) -> F) -> Answer<T>
+pub(super) fn ask<T, F>(what: impl FnOnce(Arc<dyn RunHost>, String) -> F) -> ScriptResult<T>
 where
     F: Future<Output = Result<T, RunStop>>,
 {
@@ -232,7 +231,7 @@ where
 }
 
 /// The host of the run.
-pub(super) fn host() -> Answer<Arc<dyn RunHost>> {
+pub(super) fn host() -> ScriptResult<Arc<dyn RunHost>> {
     Ok(shared()?.host.clone())
 }
 

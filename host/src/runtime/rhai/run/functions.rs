@@ -15,11 +15,9 @@ use tenon_types::name::nearest;
 use super::context::{self, RunShared, RunThread, ask, below, next_key};
 use super::{RunAnswer, RunCall, RunLookUp, engine_with, running, stop};
 use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detach, detached, is_in_scope, weigh};
-use crate::runtime::rhai::error::mistake;
+use crate::runtime::rhai::error::{ScriptResult, mistake};
 use crate::runtime::rhai::json::to_json;
 use crate::runtime::rhai::threads::STACK_BYTES;
-
-type Answer<T> = Result<T, Box<EvalAltResult>>;
 
 /// What the host itself offers, by the variables that have it. The variable of a plugin of such a name ends in `_`.
 const OWN: [&str; 4] = ["tools", "resources", "prompts", "data"];
@@ -327,7 +325,7 @@ fn arguments_of(schema: &str) -> (Option<BTreeSet<String>>, Vec<String>) {
 }
 
 /// Calls a tool of a plugin.
-fn call(plugin: &PluginTools, function: &str, arguments: Map) -> Answer<Dynamic> {
+fn call(plugin: &PluginTools, function: &str, arguments: Map) -> ScriptResult<Dynamic> {
     let shared = context::shared()?;
     let variable = plugin.0.as_str();
     let functions = shared.functions.of(variable);
@@ -362,13 +360,13 @@ pub(super) fn unknown_function(
 }
 
 /// Calls a tool by its full name.
-fn call_tool(tool: &Arc<str>, arguments: Map) -> Answer<Dynamic> {
+fn call_tool(tool: &Arc<str>, arguments: Map) -> ScriptResult<Dynamic> {
     let (name, arguments) = (tool.clone(), to_json(&arguments.into())?);
     answered(RunCall::Tool { name, arguments })
 }
 
 /// Has the host answer a call. An error can be caught.
-fn answered(call: RunCall) -> Answer<Dynamic> {
+fn answered(call: RunCall) -> ScriptResult<Dynamic> {
     let answer = ask(|host, key| async move { host.ask(key, call).await })?;
     match answer {
         RunAnswer::Value(value) => to_dynamic(&*value),
@@ -377,7 +375,7 @@ fn answered(call: RunCall) -> Answer<Dynamic> {
 }
 
 fn add_tools(engine: &mut rhai::Engine) {
-    let search = |query: &str, limit: i64| -> Answer<Dynamic> {
+    let search = |query: &str, limit: i64| -> ScriptResult<Dynamic> {
         let limit = usize::try_from(limit.clamp(1, 50)).unwrap_or(1);
         looked_up(RunLookUp::Search { query, limit })
     };
@@ -385,19 +383,19 @@ fn add_tools(engine: &mut rhai::Engine) {
     engine.register_fn("search", move |_: &mut AllTools, query: &str, limit: i64| {
         search(query, limit)
     });
-    engine.register_fn("describe", |_: &mut AllTools, name: &str| -> Answer<Dynamic> {
+    engine.register_fn("describe", |_: &mut AllTools, name: &str| -> ScriptResult<Dynamic> {
         looked_up(RunLookUp::Describe { tool: &tool_named(name)? })
     });
-    engine.register_fn("call_tool", |name: &str, arguments: Map| -> Answer<Dynamic> {
+    engine.register_fn("call_tool", |name: &str, arguments: Map| -> ScriptResult<Dynamic> {
         call_tool(&tool_named(name)?, arguments)
     });
-    engine.register_fn("call_tool", |name: &str| -> Answer<Dynamic> {
+    engine.register_fn("call_tool", |name: &str| -> ScriptResult<Dynamic> {
         call_tool(&tool_named(name)?, Map::new())
     });
 }
 
 /// The tool that a script names. What it may not call is not there for it.
-fn tool_named(name: &str) -> Answer<Arc<str>> {
+fn tool_named(name: &str) -> ScriptResult<Arc<str>> {
     let shared = context::shared()?;
     match shared.functions.tool_of(name) {
         Some(tool) => Ok(tool.clone()),
@@ -405,7 +403,7 @@ fn tool_named(name: &str) -> Answer<Arc<str>> {
     }
 }
 
-fn looked_up(what: RunLookUp<'_>) -> Answer<Dynamic> {
+fn looked_up(what: RunLookUp<'_>) -> ScriptResult<Dynamic> {
     let shared = context::shared()?;
     // Functions of the engine's own may have kept an error for themselves.
     if shared.is_over() {
@@ -444,7 +442,11 @@ fn add_operations(engine: &mut rhai::Engine) {
     });
     engine.register_fn(
         "get",
-        move |_: &mut AllPrompts, plugin: &str, name: &str, arguments: Map| -> Answer<Dynamic> {
+        move |_: &mut AllPrompts,
+              plugin: &str,
+              name: &str,
+              arguments: Map|
+              -> ScriptResult<Dynamic> {
             let arguments = to_json(&arguments.into())?;
             operation("prompts/get", plugin, json!({ "name": name, "arguments": arguments }))
         },
@@ -453,7 +455,7 @@ fn add_operations(engine: &mut rhai::Engine) {
 
 /// Runs functions beside each other, and gives their results in their order. Each has copies of what it captured, and gives a
 /// copy.
-fn parallel(context: NativeCallContext<'_>, branches: Array) -> Answer<Array> {
+fn parallel(context: NativeCallContext<'_>, branches: Array) -> ScriptResult<Array> {
     let shared = context::shared()?;
     let (key, depth) = (next_key(), context::depth() + 1);
     if branches.len() > MAX_BRANCHES {
@@ -519,7 +521,7 @@ fn run_branch(
     branch: &FnPtr,
     thread: RunThread,
     result_bytes: &AtomicUsize,
-) -> Answer<Dynamic> {
+) -> ScriptResult<Dynamic> {
     // Another branch may have ended all of them.
     if shared.is_over() {
         return Err(stop_or_limit(shared));
@@ -549,7 +551,7 @@ pub(super) fn stop_or_limit(shared: &RunShared) -> Box<EvalAltResult> {
 const MAX_STEP_NAME_BYTES: usize = 200;
 
 /// Runs a function once: a later attempt gets its value from the journal.
-fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> Answer<Dynamic> {
+fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> ScriptResult<Dynamic> {
     if name.len() > MAX_STEP_NAME_BYTES {
         return Err(mistake(format!("the name of a step has at most {MAX_STEP_NAME_BYTES} bytes")));
     }

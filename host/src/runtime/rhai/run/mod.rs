@@ -339,9 +339,9 @@ const MAX_VARIABLES: usize = 200;
 type Abandoned = Shared<BoxFuture<'static, ()>>;
 
 /// The time that a run sees does not go on: what it computes from it is the same at each attempt.
-struct RunClock;
+struct ReplayClock;
 
-impl Clock for RunClock {
+impl Clock for ReplayClock {
     fn now(&self) -> SystemTime {
         context::began()
     }
@@ -362,7 +362,7 @@ fn engine_with(functions: &ToolFunctions) -> rhai::Engine {
     engine::add_bounded(&mut engine);
     comparison::add(&mut engine);
     content::add(&mut engine);
-    time::add(&mut engine, Arc::new(RunClock));
+    time::add(&mut engine, Arc::new(ReplayClock));
     hide_names(&mut engine);
     functions.add_to(&mut engine);
     engine

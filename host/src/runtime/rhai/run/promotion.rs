@@ -195,7 +195,7 @@ struct Changes<'a> {
 }
 
 /// The call of a tool: where it begins, the tool, and what stands there in a plugin.
-type ToolCall = (Range<usize>, String, String);
+type ReplacedCall = (Range<usize>, String, String);
 
 /// What cannot be, and where.
 type Refusal = (Position, String);
@@ -258,7 +258,7 @@ impl Changes<'_> {
     }
 
     /// The call of a tool that begins at a token, if one does: where it is, the tool, and what stands there in a plugin.
-    fn call(&self, index: usize) -> Result<Option<ToolCall>, Refusal> {
+    fn call(&self, index: usize) -> Result<Option<ReplacedCall>, Refusal> {
         let Some(Token::Identifier(name)) = self.tokens.get(index) else { return Ok(None) };
         match name.as_str() {
             "call_tool" => self.by_name(index).map(Some),
@@ -270,7 +270,7 @@ impl Changes<'_> {
     }
 
     /// `files.read(` becomes `call_tool("files__read", `.
-    fn by_function(&self, index: usize, plugin: &str) -> Result<ToolCall, Refusal> {
+    fn by_function(&self, index: usize, plugin: &str) -> Result<ReplacedCall, Refusal> {
         let refusal = |index, problem| Err((self.tokens.position(index), problem));
         let (dot, name, opens) = (index + 1, index + 2, index + 3);
         let call = (self.tokens.get(dot), self.tokens.get(name), self.tokens.get(opens));
@@ -297,7 +297,7 @@ impl Changes<'_> {
     }
 
     /// `call_tool("files.read"` becomes `call_tool("files__read"`.
-    fn by_name(&self, index: usize) -> Result<ToolCall, Refusal> {
+    fn by_name(&self, index: usize) -> Result<ReplacedCall, Refusal> {
         let (name, after) = (index + 2, index + 3);
         let refusal = |index, problem| Err((self.tokens.position(index), problem));
         let given =

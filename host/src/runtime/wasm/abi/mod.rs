@@ -249,7 +249,7 @@ pub(super) async fn contributions(
     exports: &dyn Exports,
     accessor: &Accessor<HostState>,
     identity: Identity,
-) -> Answer<Registration> {
+) -> GuestAnswer<Registration> {
     /// What an interface lists; nothing where it is not exported.
     macro_rules! listed {
         ($interface:ident, $list:ident) => {
@@ -279,7 +279,7 @@ pub(super) async fn contributions(
 }
 
 /// What comes of a call: what the component answers, unless it traps.
-pub(crate) type Answer<T> = wasmtime::Result<Result<T, Error>>;
+pub(crate) type GuestAnswer<T> = wasmtime::Result<Result<T, Error>>;
 
 /// What the host asks of an instance, in its own types. What a version of the contract does not know, no plugin
 /// of it exports.
@@ -291,7 +291,7 @@ pub(crate) trait Exports: Send + Sync {
     fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()>;
 
     /// Starts the instance, which says who the plugin is.
-    async fn start(&self, accessor: &Accessor<HostState>) -> Answer<Identity>;
+    async fn start(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Identity>;
 
     /// Tells the instance that it ends.
     async fn stop(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
@@ -299,12 +299,15 @@ pub(crate) trait Exports: Send + Sync {
     }
 
     /// Lists the tools.
-    async fn list_tools(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ToolDefinition>> {
+    async fn list_tools(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<ToolDefinition>> {
         Err(NotExported(Interface::Tools).into())
     }
 
     /// Lists the points at which the plugin wants to be called.
-    async fn list_hooks(&self, accessor: &Accessor<HostState>) -> Answer<Vec<HookRegistration>> {
+    async fn list_hooks(
+        &self,
+        accessor: &Accessor<HostState>,
+    ) -> GuestAnswer<Vec<HookRegistration>> {
         Err(NotExported(Interface::Hooks).into())
     }
 
@@ -312,12 +315,12 @@ pub(crate) trait Exports: Send + Sync {
     async fn list_providers(
         &self,
         accessor: &Accessor<HostState>,
-    ) -> Answer<Vec<ProviderDefinition>> {
+    ) -> GuestAnswer<Vec<ProviderDefinition>> {
         Err(NotExported(Interface::Provider).into())
     }
 
     /// Lists the evaluation strategies.
-    async fn list_evals(&self, accessor: &Accessor<HostState>) -> Answer<Vec<EvalDefinition>> {
+    async fn list_evals(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<EvalDefinition>> {
         Err(NotExported(Interface::Evals).into())
     }
 
@@ -337,7 +340,7 @@ pub(crate) trait Exports: Send + Sync {
         name: String,
         arguments: String,
         context: CallContext,
-    ) -> Answer<ToolResult> {
+    ) -> GuestAnswer<ToolResult> {
         Err(NotExported(Interface::Tools).into())
     }
 
@@ -346,12 +349,12 @@ pub(crate) trait Exports: Send + Sync {
         &self,
         accessor: &Accessor<HostState>,
         event: HookEvent,
-    ) -> Answer<Result<HookDecision, Failure>> {
+    ) -> GuestAnswer<Result<HookDecision, Failure>> {
         Err(NotExported(Interface::Hooks).into())
     }
 
     /// As [`Plugin::models`](super::Plugin::models).
-    async fn models(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ModelInfo>> {
+    async fn models(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<ModelInfo>> {
         Err(NotExported(Interface::Provider).into())
     }
 
@@ -361,7 +364,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         request: CompletionRequest,
         context: CallContext,
-    ) -> Answer<Completion> {
+    ) -> GuestAnswer<Completion> {
         Err(NotExported(Interface::Provider).into())
     }
 
@@ -372,7 +375,7 @@ pub(crate) trait Exports: Send + Sync {
         request: CompletionRequest,
         context: CallContext,
         answer: AnswerWriter,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         Err(NotExported(Interface::Stream).into())
     }
 
@@ -384,7 +387,7 @@ pub(crate) trait Exports: Send + Sync {
         subject: String,
         options: String,
         context: CallContext,
-    ) -> Answer<Evaluation> {
+    ) -> GuestAnswer<Evaluation> {
         Err(NotExported(Interface::Evals).into())
     }
 
@@ -394,7 +397,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<ResourcePage> {
+    ) -> GuestAnswer<ResourcePage> {
         Err(NotExported(Interface::Resources).into())
     }
 
@@ -404,7 +407,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<TemplatePage> {
+    ) -> GuestAnswer<TemplatePage> {
         Err(NotExported(Interface::Resources).into())
     }
 
@@ -414,7 +417,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<Vec<ResourceContents>> {
+    ) -> GuestAnswer<Vec<ResourceContents>> {
         Err(NotExported(Interface::Resources).into())
     }
 
@@ -424,7 +427,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         Err(NotExported(Interface::Subscriptions).into())
     }
 
@@ -434,7 +437,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         Err(NotExported(Interface::Subscriptions).into())
     }
 
@@ -444,7 +447,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<PromptPage> {
+    ) -> GuestAnswer<PromptPage> {
         Err(NotExported(Interface::Prompts).into())
     }
 
@@ -455,7 +458,7 @@ pub(crate) trait Exports: Send + Sync {
         name: String,
         arguments: Vec<(String, String)>,
         context: CallContext,
-    ) -> Answer<Prompt> {
+    ) -> GuestAnswer<Prompt> {
         Err(NotExported(Interface::Prompts).into())
     }
 
@@ -465,7 +468,7 @@ pub(crate) trait Exports: Send + Sync {
         accessor: &Accessor<HostState>,
         argument: ArgumentCompletion,
         context: CallContext,
-    ) -> Answer<Suggestions> {
+    ) -> GuestAnswer<Suggestions> {
         Err(NotExported(Interface::Completions).into())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenon_types::{CallContext, Error, Identity, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 
-use super::{Answer, ExportError, ExportedInterfaces, Exports, FindExports, Interface};
+use super::{ExportError, ExportedInterfaces, FindExports, GuestAnswer, Interface};
 use crate::capability::HostState;
 use crate::capability::bindings::log::Level;
 use crate::capability::lifecycle::{Holds, InView, View};
@@ -65,19 +65,19 @@ impl FindExports for Indices {
         interface == Interface::Tools
     }
 
-    fn of(self: Arc<Self>, instance: Instance) -> Box<dyn Exports> {
-        Box::new(V0_0 { indices: self, instance })
+    fn of(self: Arc<Self>, instance: Instance) -> Box<dyn super::Exports> {
+        Box::new(Exports { indices: self, instance })
     }
 }
 
 /// The exports of one instance.
-struct V0_0 {
+struct Exports {
     indices: Arc<Indices>,
     instance: Instance,
 }
 
 #[async_trait]
-impl Exports for V0_0 {
+impl super::Exports for Exports {
     fn check_types(&self, accessor: &Accessor<HostState>) -> wasmtime::Result<()> {
         accessor.with(|mut access| {
             self.indices.tools.load(&mut access, &self.instance)?;
@@ -85,7 +85,7 @@ impl Exports for V0_0 {
         })
     }
 
-    async fn start(&self, accessor: &Accessor<HostState>) -> Answer<Identity> {
+    async fn start(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Identity> {
         let lifecycle =
             accessor.with(|access| self.indices.lifecycle.load(access, &self.instance))?;
         lifecycle.call_start(accessor).await?;
@@ -93,7 +93,7 @@ impl Exports for V0_0 {
         Ok(Ok(Identity { name, version, description, extra: None }))
     }
 
-    async fn list_tools(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ToolDefinition>> {
+    async fn list_tools(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<ToolDefinition>> {
         let tools = accessor.with(|access| self.indices.tools.load(access, &self.instance))?;
         let tools = tools.call_list_tools(accessor).await?.into_iter();
         let schema = serde_json::json!({ "type": "object" });
@@ -108,7 +108,7 @@ impl Exports for V0_0 {
         name: String,
         arguments: String,
         _: CallContext,
-    ) -> Answer<ToolResult> {
+    ) -> GuestAnswer<ToolResult> {
         let tools = accessor.with(|access| self.indices.tools.load(access, &self.instance))?;
         let answer = tools.call_call_tool(accessor, name, arguments).await?;
         Ok(answer.map(ToolResult::text).map_err(Error::failed))

@@ -12,7 +12,7 @@ use wasmtime::component::{
     Accessor, ComponentNamedList, Instance, InstancePre, Lift, Lower, TypedFunc,
 };
 
-use super::{Answer, ExportError, ExportedInterfaces, FindExports, Interface, NotExported};
+use super::{ExportError, ExportedInterfaces, FindExports, GuestAnswer, Interface, NotExported};
 use crate::call::Failure;
 use crate::capability::HostState;
 use crate::capability::bindings::convert::Convert;
@@ -274,7 +274,7 @@ impl super::Exports for Exports {
         Self::check_types(self, accessor)
     }
 
-    async fn start(&self, accessor: &Accessor<HostState>) -> Answer<Identity> {
+    async fn start(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Identity> {
         Ok(self.lifecycle(accessor)?.call_start(accessor).await?.convert())
     }
 
@@ -292,22 +292,25 @@ impl super::Exports for Exports {
         cancellation.call_cancel(accessor, call_id).await
     }
 
-    async fn list_tools(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ToolDefinition>> {
+    async fn list_tools(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<ToolDefinition>> {
         Ok(self.tools(accessor)?.call_list_tools(accessor).await?.convert())
     }
 
-    async fn list_hooks(&self, accessor: &Accessor<HostState>) -> Answer<Vec<HookRegistration>> {
+    async fn list_hooks(
+        &self,
+        accessor: &Accessor<HostState>,
+    ) -> GuestAnswer<Vec<HookRegistration>> {
         Ok(self.hooks(accessor)?.call_list_hooks(accessor).await?.convert())
     }
 
     async fn list_providers(
         &self,
         accessor: &Accessor<HostState>,
-    ) -> Answer<Vec<ProviderDefinition>> {
+    ) -> GuestAnswer<Vec<ProviderDefinition>> {
         Ok(self.provider(accessor)?.call_list_providers(accessor).await?.convert())
     }
 
-    async fn list_evals(&self, accessor: &Accessor<HostState>) -> Answer<Vec<EvalDefinition>> {
+    async fn list_evals(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<EvalDefinition>> {
         Ok(self.evals(accessor)?.call_list_evals(accessor).await?.convert())
     }
 
@@ -317,7 +320,7 @@ impl super::Exports for Exports {
         name: String,
         arguments: String,
         context: CallContext,
-    ) -> Answer<ToolResult> {
+    ) -> GuestAnswer<ToolResult> {
         let function = self.tools(accessor)?.func_call_tool();
         let (answer,) =
             served(accessor, context, function, |context| (name, arguments, context)).await?;
@@ -328,7 +331,7 @@ impl super::Exports for Exports {
         &self,
         accessor: &Accessor<HostState>,
         event: HookEvent,
-    ) -> Answer<Result<HookDecision, Failure>> {
+    ) -> GuestAnswer<Result<HookDecision, Failure>> {
         let HookEvent { point, context: event_context, call: context } = event;
         let event_context = event_context.to_string();
         let event = hooks::HookEvent { point: point.to_string(), event_context };
@@ -337,7 +340,7 @@ impl super::Exports for Exports {
         Ok(answer.map(decision).map_err(Convert::convert))
     }
 
-    async fn models(&self, accessor: &Accessor<HostState>) -> Answer<Vec<ModelInfo>> {
+    async fn models(&self, accessor: &Accessor<HostState>) -> GuestAnswer<Vec<ModelInfo>> {
         let answer = self.provider(accessor)?.call_list_models(accessor).await?;
         Ok(answer.convert())
     }
@@ -347,7 +350,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         request: CompletionRequest,
         context: CallContext,
-    ) -> Answer<Completion> {
+    ) -> GuestAnswer<Completion> {
         let function = self.provider(accessor)?.func_complete();
         let (answer,) =
             served(accessor, context, function, |context| (request.convert(), context)).await?;
@@ -360,7 +363,7 @@ impl super::Exports for Exports {
         request: CompletionRequest,
         context: CallContext,
         answer: AnswerWriter,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         let function = self.stream(accessor)?.func_complete_stream();
         let parameters = |context| (request.convert(), context);
         match served(accessor, context, function, parameters).await?.0 {
@@ -376,7 +379,7 @@ impl super::Exports for Exports {
         subject: String,
         options: String,
         context: CallContext,
-    ) -> Answer<Evaluation> {
+    ) -> GuestAnswer<Evaluation> {
         let function = self.evals(accessor)?.func_evaluate();
         let (answer,) =
             served(accessor, context, function, |context| (strategy, subject, options, context))
@@ -389,7 +392,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<ResourcePage> {
+    ) -> GuestAnswer<ResourcePage> {
         let function = self.resources(accessor)?.func_list_resources();
         let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
@@ -400,7 +403,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<TemplatePage> {
+    ) -> GuestAnswer<TemplatePage> {
         let function = self.resources(accessor)?.func_list_templates();
         let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
@@ -411,7 +414,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<Vec<ResourceContents>> {
+    ) -> GuestAnswer<Vec<ResourceContents>> {
         let function = self.resources(accessor)?.func_read_resource();
         let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
@@ -422,7 +425,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         let function = self.subscriptions(accessor)?.func_subscribe();
         let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
@@ -433,7 +436,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         uri: String,
         context: CallContext,
-    ) -> Answer<()> {
+    ) -> GuestAnswer<()> {
         let function = self.subscriptions(accessor)?.func_unsubscribe();
         let (answer,) = served(accessor, context, function, |context| (uri, context)).await?;
         Ok(answer.convert())
@@ -444,7 +447,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         cursor: Option<String>,
         context: CallContext,
-    ) -> Answer<PromptPage> {
+    ) -> GuestAnswer<PromptPage> {
         let function = self.prompts(accessor)?.func_list_prompts();
         let (answer,) = served(accessor, context, function, |context| (cursor, context)).await?;
         Ok(answer.convert())
@@ -456,7 +459,7 @@ impl super::Exports for Exports {
         name: String,
         arguments: Vec<(String, String)>,
         context: CallContext,
-    ) -> Answer<Prompt> {
+    ) -> GuestAnswer<Prompt> {
         let function = self.prompts(accessor)?.func_get_prompt();
         let (answer,) =
             served(accessor, context, function, |context| (name, arguments, context)).await?;
@@ -468,7 +471,7 @@ impl super::Exports for Exports {
         accessor: &Accessor<HostState>,
         argument: ArgumentCompletion,
         context: CallContext,
-    ) -> Answer<Suggestions> {
+    ) -> GuestAnswer<Suggestions> {
         let function = self.completions(accessor)?.func_complete_argument();
         let (answer,) =
             served(accessor, context, function, |context| (argument.convert(), context)).await?;

@@ -5,26 +5,26 @@ use tenon_host::{CallError, Caller, Failure, Platform};
 
 /// What a plugin lists, by the names that its users call for it.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub(crate) struct PluginLists {
     /// The URIs of its resources.
-    pub(crate) resources: Listed,
+    pub(crate) resources: PluginList,
     /// Its resource templates.
-    pub(crate) templates: Listed,
+    pub(crate) templates: PluginList,
     /// The names of its prompts.
-    pub(crate) prompts: Listed,
+    pub(crate) prompts: PluginList,
 }
 
 /// One of a plugin's lists.
 #[derive(Debug)]
-pub(crate) struct Listed(pub(crate) Result<Vec<String>, CallError>);
+pub(crate) struct PluginList(pub(crate) Result<Vec<String>, CallError>);
 
-impl Default for Listed {
+impl Default for PluginList {
     fn default() -> Self {
         Self(Ok(Vec::new()))
     }
 }
 
-impl Listed {
+impl PluginList {
     fn new<T>(listed: Result<Vec<T>, CallError>, name: impl Fn(T) -> String) -> Self {
         Self(match listed {
             Ok(items) => Ok(items.into_iter().map(name).collect()),
@@ -48,7 +48,7 @@ impl Listed {
     }
 }
 
-impl Listing {
+impl PluginLists {
     /// Asks a plugin for all that it lists.
     pub(crate) async fn of(platform: &Platform, plugin: &str) -> Self {
         let (registry, caller) = (platform.registry(), Caller::default());
@@ -56,19 +56,19 @@ impl Listing {
         let mut listing = Self::default();
         if registered.has_prompts() {
             let prompts = platform.prompts(plugin, &caller).await;
-            listing.prompts = Listed::new(prompts, |prompt| prompt.name);
+            listing.prompts = PluginList::new(prompts, |prompt| prompt.name);
         }
         if registered.has_resources() {
             let resources = platform.resources(plugin, &caller).await;
-            listing.resources = Listed::new(resources, |resource| resource.link.uri);
+            listing.resources = PluginList::new(resources, |resource| resource.link.uri);
             let templates = platform.resource_templates(plugin, &caller).await;
-            listing.templates = Listed::new(templates, |template| template.uri_template);
+            listing.templates = PluginList::new(templates, |template| template.uri_template);
         }
         listing
     }
 
     /// The lists, by what they are of.
-    pub(crate) fn parts(&self) -> [(&'static str, &Listed); 3] {
+    pub(crate) fn parts(&self) -> [(&'static str, &PluginList); 3] {
         let Self { resources, templates, prompts } = self;
         [("resources", resources), ("resource templates", templates), ("prompts", prompts)]
     }

@@ -26,7 +26,7 @@ use crate::row::AttemptEffects;
 use crate::server::Server;
 
 /// A host, or why there is none.
-pub(crate) struct TestHost {
+pub(crate) struct HostUnderTest {
     platform: Option<Platform>,
     /// Why there is no platform.
     problem: Option<String>,
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest that a host may take to be built, and to end.
 const SETUP: Duration = Duration::from_secs(300);
 
-impl TestHost {
+impl HostUnderTest {
     /// Lays out a project with the plugins that are needed, and has the host built.
     pub(crate) async fn new(
         stage: HostSetup,

@@ -10,15 +10,15 @@ use tenon_host::types::{
 use tenon_host::{CallError, Caller, Failure, PluginState};
 
 use crate::guests;
-use crate::http::{Server, serve};
+use crate::http_server::{Server, serve};
 use crate::support::{Project, Running, call, text};
 
 const KEY: &str = "sk-test-0123456789";
 
-struct Keeper;
+struct OneSecret;
 
 #[async_trait]
-impl SecretStore for Keeper {
+impl SecretStore for OneSecret {
     async fn secret(&self, _: &str, name: &str) -> Option<Secret> {
         (name == "openai-api-key").then(|| Secret::new(KEY))
     }
@@ -33,7 +33,7 @@ async fn platform(id: &str, guest: &str, capabilities: &str, settings: &str) -> 
     );
     project.write(&format!("own/{id}/plugin.toml"), manifest);
     project.write(&format!("own/{id}/p.wasm"), std::fs::read(guest).unwrap());
-    let builder = project.builder().approver(GrantAll).secrets(Keeper);
+    let builder = project.builder().approver(GrantAll).secrets(OneSecret);
     let platform = builder.build().await.expect("the platform is built");
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Ready, "{report:?}");

@@ -54,15 +54,15 @@ fn project(configuration: &str, script: &str) -> Project {
 }
 
 /// What can be asked of the server: as a tool, if there is one; by a function; by a verb.
-struct Way {
+struct RequestForms {
     tool: &'static str,
     arguments: Value,
     is_tool: bool,
     verb: &'static [&'static str],
 }
 
-fn ways() -> Vec<Way> {
-    let way = |tool, arguments, is_tool, verb| Way { tool, arguments, is_tool, verb };
+fn ways() -> Vec<RequestForms> {
+    let way = |tool, arguments, is_tool, verb| RequestForms { tool, arguments, is_tool, verb };
     let place = json!({ "template": "memo:///{name}", "name": "name", "value": "", "filled": {} });
     let (uri, prompt) = (json!({ "uri": "memo:///one" }), json!({ "name": "hello" }));
     vec![
@@ -113,7 +113,7 @@ async fn a_veto_is_the_same_however_it_is_asked() {
     const VETO: &str =
         r#"fn BeforeToolCall(context) { veto(`${context.tool} ${context.arguments}`) }"#;
     let project = project("", VETO);
-    for Way { verb, tool, .. } in ways() {
+    for RequestForms { verb, tool, .. } in ways() {
         if !verb.is_empty() {
             let said = stderr(&project.tenon(verb));
             assert!(said.contains(&format!("vetoed it: s__{tool} #{{")), "{tool}: {said}");
@@ -124,7 +124,7 @@ async fn a_veto_is_the_same_however_it_is_asked() {
         CallError::Vetoed { plugin, reason } => format!("{plugin}: {reason}"),
         other => panic!("{other}"),
     };
-    for Way { tool, arguments, is_tool, .. } in ways() {
+    for RequestForms { tool, arguments, is_tool, .. } in ways() {
         let by_host = reason(asked(&platform, tool).await.expect_err(tool));
         assert!(by_host.starts_with(&format!("guard: s__{tool} #{{")), "{by_host}");
         if is_tool && tool != "get_prompt" {
@@ -139,7 +139,7 @@ async fn a_veto_is_the_same_however_it_is_asked() {
 async fn a_rule_for_a_tool_holds_for_what_does_the_same() {
     let refused = async |configuration: &str, word: &str| {
         let platform = project(configuration, "").platform().await;
-        for Way { tool, .. } in ways() {
+        for RequestForms { tool, .. } in ways() {
             let error = asked(&platform, tool).await.expect_err(tool);
             assert_eq!(error.code(), word, "{configuration} {tool}: {error}");
         }
@@ -149,17 +149,17 @@ async fn a_rule_for_a_tool_holds_for_what_does_the_same() {
     refused("policy.plugins.s.disabled_tools = [\"*\"]", "disabled").await;
     // A list of the only tools that are wanted is one of tools.
     let platform = project("policy.plugins.s.enabled_tools = []", "").platform().await;
-    for Way { tool, .. } in ways().into_iter().filter(|way| way.is_tool) {
+    for RequestForms { tool, .. } in ways().into_iter().filter(|way| way.is_tool) {
         asked(&platform, tool).await.expect(tool);
     }
     platform.clone().shutdown().await;
 }
 
 /// Has resources, and never answers.
-struct Silent;
+struct NeverAnswers;
 
 #[async_trait]
-impl Plugin for Silent {
+impl Plugin for NeverAnswers {
     async fn register(&self) -> Result<Registration, Failure> {
         let (name, version) = ("silent", "1.0.0");
         let identity = Identity::new(name, version, "");
@@ -182,7 +182,7 @@ async fn time_and_attempts_of_a_tool_are_those_of_what_does_the_same() {
             "plugins.resource_tools = {resource_tools:?}\n[tools.q__read_resource]\n\
              timeout = \"50ms\"\nmax_attempts = 2\nretry_backoff = \"1ms\""
         ));
-        let builder = project.builder().builtin("q", Silent).state(project.path("state"));
+        let builder = project.builder().builtin("q", NeverAnswers).state(project.path("state"));
         let platform = Running::new(builder.build().await.unwrap(), project);
         let error = platform.read_resource("q", "a:b", &Caller::default()).await.unwrap_err();
         assert!(error.to_string().contains("within 50ms"), "{error}");
@@ -484,7 +484,7 @@ async fn a_message_is_not_sent_before_hooks_have_seen_it() {
 #[test]
 fn history_shows_what_was_asked_by_verbs() {
     let project = project("", "");
-    for Way { verb, tool, .. } in ways().into_iter().filter(|way| way.is_tool) {
+    for RequestForms { verb, tool, .. } in ways().into_iter().filter(|way| way.is_tool) {
         let output = project.tenon(verb);
         assert!(output.status.success(), "{tool}: {}", stderr(&output));
     }

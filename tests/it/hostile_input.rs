@@ -728,17 +728,17 @@ fn no_time_and_no_size_is_too_much_for_the_host() {
 }
 
 /// What a server answers to all that it is asked: this, and then as often as anybody reads it that.
-type Answer = (Vec<u8>, Vec<u8>);
+type RawResponse = (Vec<u8>, Vec<u8>);
 
 /// A server that answers by the path, until it is dropped.
-struct Server {
+struct RawServer {
     address: SocketAddr,
     over: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
 }
 
-impl Server {
-    fn start(answers: BTreeMap<String, Answer>) -> Self {
+impl RawServer {
+    fn start(answers: BTreeMap<String, RawResponse>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
         let address = listener.local_addr().expect("it has an address");
         let over = Arc::new(AtomicBool::new(false));
@@ -761,7 +761,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RawServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);
@@ -773,7 +773,7 @@ impl Drop for Server {
 
 fn respond(
     mut stream: TcpStream,
-    answers: &BTreeMap<String, Answer>,
+    answers: &BTreeMap<String, RawResponse>,
     over: &AtomicBool,
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(TIME))?;
@@ -893,7 +893,7 @@ fn no_answer_over_http_takes_the_time_or_the_memory_of_the_host() {
     let rows = answers();
     let by_path =
         rows.iter().map(|(row, first, more, _)| (row.to_string(), (first.clone(), more.clone())));
-    let server = Server::start(by_path.collect());
+    let server = RawServer::start(by_path.collect());
     let entries = rows.iter().map(|(row, ..)| {
         let url = format!("http://{}/{row}", server.address);
         format!("{{ name = {row:?}, url = {url:?}, startup_timeout = \"3s\" }}")

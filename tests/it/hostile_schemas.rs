@@ -249,7 +249,7 @@ fn is_bounded(test: &str) -> bool {
     let bounded = std::process::Command::new("sh")
         .args(["-c", &run, "sh"])
         .arg(std::env::current_exe().expect("a program has a path"))
-        .args(["--exact", &format!("schemas::{test}")])
+        .args(["--exact", &format!("hostile_schemas::{test}")])
         .env(VARIABLE, "1")
         .output()
         .expect("a shell starts");

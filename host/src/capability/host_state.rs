@@ -192,7 +192,7 @@ pub(crate) struct Meter {
     instances: usize,
     cpu: Duration,
     /// How many calls of the host are left; nothing where they are not counted.
-    host_calls: Option<HostCalls>,
+    host_calls: Option<HostCallBudget>,
     usage_counter: Arc<UsageCounter>,
     /// The CPU time when the instance last came to rest; unknown until the epoch moves on, as a
     /// clock is not worth being read each time.
@@ -202,7 +202,7 @@ pub(crate) struct Meter {
 }
 
 /// How many calls of the host an instance may still make.
-struct HostCalls {
+struct HostCallBudget {
     /// What one call of the plugin may make, within the time that it may take.
     most: u64,
     within: Duration,
@@ -222,7 +222,7 @@ impl Meter {
     /// The bridge waits for its server in calls of the host, for as long as that lives, and its server
     /// cannot call the host: there is nothing to count.
     fn new(limits: &Limits, is_bridge: bool) -> Self {
-        let host_calls = HostCalls {
+        let host_calls = HostCallBudget {
             most: limits.host_calls,
             within: limits.wall,
             left: limits.host_calls,

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     macro_rules! trials {
         ($($name:ident),* $(,)?) => {$(
-            let test = |folder: PathBuf| $name(&Registry::start(&folder));
+            let test = |folder: PathBuf| $name(&OciRegistry::start(&folder));
             trials.push(trial(stringify!($name), "real registry", programs.clone(), test));
         )*};
     }
@@ -55,20 +55,20 @@ fn main() -> ExitCode {
 }
 
 /// A registry that ends with this.
-struct Registry {
+struct OciRegistry {
     child: Child,
     address: String,
     folder: TempDir,
 }
 
-impl Drop for Registry {
+impl Drop for OciRegistry {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Registry {
+impl OciRegistry {
     fn start(programs: &Path) -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
         let config = json!({
@@ -126,7 +126,7 @@ fn slug(project: &Project) -> String {
     format!("{}{}", stdout(&output), stderr(&output))
 }
 
-fn what_is_published_is_installed_and_runs(registry: &Registry) {
+fn what_is_published_is_installed_and_runs(registry: &OciRegistry) {
     let project = Project::new("");
     let reference = registry.oci("acme/text-tools:1.0");
     let published = done(&project, &["publish", guests::TEXT_TOOLS, &reference]);
@@ -153,7 +153,7 @@ fn what_is_published_is_installed_and_runs(registry: &Registry) {
     assert!(stderr(&none).contains("responded with 404"), "{}", stderr(&none));
 }
 
-fn requests_go_along_and_are_asked_about(registry: &Registry) {
+fn requests_go_along_and_are_asked_about(registry: &OciRegistry) {
     let project = Project::new("");
     project.write("src/e.wasm", fs::read(guests::ESCAPE).unwrap());
     project.write("src/plugin.toml", "plugin = { id = \"e\", version = \"1.2.3\" }\nruntime = { kind = \"wasm\", path = \"e.wasm\" }\n[capabilities]\nfilesystem = [\"read:~/notes/*\"]\n");
@@ -165,7 +165,7 @@ fn requests_go_along_and_are_asked_about(registry: &Registry) {
     assert_eq!(done(&project, &["install", &reference, "--yes"])[0]["approval"]["approved"], true);
 }
 
-fn skills_go_along_and_are_what_they_were(registry: &Registry) {
+fn skills_go_along_and_are_what_they_were(registry: &OciRegistry) {
     let project = Project::new("");
     project.write("src/t.wasm", fs::read(guests::TEXT_TOOLS).unwrap());
     let manifest = "plugin = { id = \"t\" }\nruntime = { kind = \"wasm\", path = \"t.wasm\" }\n";
@@ -194,7 +194,7 @@ fn skills_go_along_and_are_what_they_were(registry: &Registry) {
     }
 }
 
-fn a_script_is_published_with_or_without_its_folder(registry: &Registry) {
+fn a_script_is_published_with_or_without_its_folder(registry: &OciRegistry) {
     let script = "tool(#{ name: \"greet\", description: \"Greets\" }, |arguments| \"Hello!\");\n";
     let manifest = "plugin = { id = \"g\", version = \"1.2.3\" }\n\
                     runtime = { kind = \"rhai\", path = \"lib/greet.rhai\" }\n\
@@ -240,7 +240,7 @@ fn a_script_is_published_with_or_without_its_folder(registry: &Registry) {
 }
 
 /// As `wkg oci push` does: its configuration, one layer, and a version.
-fn what_another_program_pushed_is_installed(registry: &Registry) {
+fn what_another_program_pushed_is_installed(registry: &OciRegistry) {
     let component = fs::read(guests::TEXT_TOOLS).unwrap();
     let config = json!({ "architecture": "wasm", "os": "wasip2", "layerDigests": [Digest::of(&component).named()] });
     let config = config.to_string();
@@ -290,7 +290,7 @@ fn what_another_program_pushed_is_installed(registry: &Registry) {
     assert_eq!(slug(&project), "a-b\n");
 }
 
-fn what_changed_in_the_registry_is_refused(registry: &Registry) {
+fn what_changed_in_the_registry_is_refused(registry: &OciRegistry) {
     let project = Project::new("");
     let reference = registry.oci("acme/text-tools:1.0");
     let digest = done(&project, &["publish", guests::TEXT_TOOLS, &reference])["digest"].clone();
