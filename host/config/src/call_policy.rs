@@ -8,17 +8,63 @@
 mod tests;
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use tenon_types::ToolAnnotations;
+use tenon_types::name::nearest;
 use tenon_types::text::fits;
 
-use crate::call_rule::{AnnotationHint, ArgumentPointer, CallRule};
+use crate::call_rule::{AnnotationHint, ArgumentPointer, CallRule, may_fit_principal};
 pub use crate::call_rule::{CallDecision, CallFacts, CallMode, Fit};
 use crate::config::combine::{Owner, is_bounded};
 use crate::config::{Config, Origin, SideEffects};
+use crate::diagnostic::Diagnostic;
+
+/// The profile that is there without a configuration.
+const DEFAULT_PROFILE: &str = "default";
+
+/// The rules that are for a profile which no configuration has, or for a principal that no client of `tenon serve` is, as
+/// warnings. Profiles are the user's: a project's rule may be for one of another user. Other hosts may have other
+/// principals.
+pub fn call_rules_for_nobody(configs: &[Config]) -> Vec<Diagnostic> {
+    let names = configs.iter().flat_map(|config| config.profiles.keys().map(String::as_str));
+    let names: BTreeSet<&str> = names.chain([DEFAULT_PROFILE]).collect();
+    let mut unknown = Vec::new();
+    for config in configs {
+        for rule in &config.calls {
+            let CallRule { pattern: tools, number, .. } = rule;
+            let rule_name =
+                format!("[[tools.{tools:?}.when]] number {}", number.unwrap_or_default());
+            let warn = |problem: String, remedy: String| {
+                let problem = format!("{rule_name} is for {problem}");
+                Diagnostic::in_file(config.path.display(), problem).remedy(remedy)
+            };
+            let principals = rule.principals.iter();
+            for pattern in principals.filter(|pattern| !may_fit_principal(pattern)) {
+                let remedy = "a principal is `token:NAME` for a token of `tenon token`, or `subject:SUBJECT` for one \
+                              of an issuer";
+                unknown.push(warn(
+                    format!("the principal {pattern:?}, which no client is"),
+                    remedy.into(),
+                ));
+            }
+            let is_there = |pattern: &&String| names.iter().any(|name| fits(pattern, name));
+            for pattern in rule.profiles.iter().filter(|pattern| !is_there(pattern)) {
+                let remedy = match nearest(pattern, names.iter().copied()) {
+                    Some(meant) => format!("did you mean \"{meant}\"?"),
+                    None => {
+                        let names: Vec<&str> = names.iter().copied().collect();
+                        format!("the user's profiles are: {}", names.join(", "))
+                    }
+                };
+                unknown.push(warn(format!("the profile {pattern:?}, which is not there"), remedy));
+            }
+        }
+    }
+    unknown
+}
 
 /// What is known of the effects of a tool's calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -191,11 +237,22 @@ impl CallRules {
         owner: Owner,
         hints: ToolAnnotations,
     ) -> CallPolicy {
-        let user = PolicyLayer::new(&self.user, &[name, users_name], hints);
+        self.of_any(&[name], users_name, owner, hints)
+    }
+
+    /// The same for a tool that has several names: a rule that fits any of them speaks of it.
+    pub fn of_any(
+        &self,
+        names: &[&str],
+        users_name: &str,
+        owner: Owner,
+        hints: ToolAnnotations,
+    ) -> CallPolicy {
+        let user = PolicyLayer::new(&self.user, &[names, &[users_name]].concat(), hints);
         let user = PolicyLayer { mode: Some(user.mode.unwrap_or_default()), ..user };
         let mut layers = vec![user];
         if owner.origin.is_of_project() || !owner.is_shielded {
-            layers.push(PolicyLayer::new(&self.project, &[name], hints));
+            layers.push(PolicyLayer::new(&self.project, names, hints));
         }
         layers.retain(|layer| !layer.says_nothing());
         CallPolicy { layers: layers.into() }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use argument::{ArgumentPointer, ArgumentTest};
-pub(crate) use rule::CallRuleTable;
 pub use rule::{AnnotationHint, CallRule};
+pub(crate) use rule::{CallRuleTable, may_fit_principal};
 
 /// What becomes of a call, from the loosest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

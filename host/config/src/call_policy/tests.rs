@@ -87,6 +87,15 @@ fn arguments_are_tested() {
     check("equals = 1", json!(1.0), Fit::Yes);
     check("equals = 1", json!("1"), Fit::No);
     check("equals = 9007199254740993", json!(9_007_199_254_740_992_u64), Fit::No);
+    // A float equals an integer that it is, and none that it would be rounded to.
+    check("equals = 9007199254740995", json!(9_007_199_254_740_996.0), Fit::No);
+    check("equals = 9007199254740996", json!(9_007_199_254_740_996.0), Fit::Yes);
+    check("equals = 9007199254740996.0", json!(9_007_199_254_740_995_u64), Fit::No);
+    check("equals = 9223372036854775807", json!(9_223_372_036_854_775_808.0), Fit::No);
+    check("equals = 9223372036854775808.0", json!(9_223_372_036_854_775_808_u64), Fit::Yes);
+    check("equals = 0", json!(-0.0), Fit::Yes);
+    check("equals = -1", json!(-1.5), Fit::No);
+    check("equals = 1", json!(1e300), Fit::No);
     check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"] }), Fit::Yes);
     check("equals = { a = [1, \"x\"] }", json!({ "a": [1.0, "x"], "b": 1 }), Fit::No);
     check("equals = true", json!(true), Fit::Yes);
@@ -114,6 +123,10 @@ fn arguments_are_tested() {
     check("glob = \"https://a/**\"", json!("https://a/b"), Fit::Yes);
     check("glob = \"https://a/**\"", json!("https://a//b"), Fit::Unclear);
     check("glob = \"/etc/**\"", json!(["/etc/passwd"]), Fit::Unclear);
+    // Programs stop at some control characters, and drop others.
+    check("glob = \"**/*.txt\"", json!("/etc/passwd\0.txt"), Fit::Unclear);
+    check("glob = \"/etc/**\"", json!("/work\n/a"), Fit::Unclear);
+    check("glob = \"/work/**\"", json!("/work/a b%2e?#c"), Fit::Yes);
     check("glob = \"*.{md,txt}\"", json!("a.txt"), Fit::Yes);
     check("regex = \"[a-z]+\"", json!("abc"), Fit::Yes);
     check("regex = \"[a-z]+\"", json!("abc1"), Fit::No);
@@ -141,6 +154,13 @@ fn arguments_are_tested() {
     check("max = 9007199254740992", json!(9_007_199_254_740_992_u64), Fit::Yes);
     check("max = 9007199254740992", json!(9_007_199_254_740_993_u64), Fit::No);
     check("min = -9007199254740992", json!(-9_007_199_254_740_993_i64), Fit::No);
+    check("max = 9007199254740995", json!(9_007_199_254_740_996.0), Fit::No);
+    check("min = 9007199254740995", json!(9_007_199_254_740_994.0), Fit::No);
+    check("min = 9007199254740996.0", json!(9_007_199_254_740_995_u64), Fit::No);
+    check("max = -1", json!(-0.5), Fit::No);
+    check("min = -1", json!(-1.5), Fit::No);
+    check("max = 18446744073709551616.0", json!(u64::MAX), Fit::Yes);
+    check("min = 18446744073709551616.0", json!(u64::MAX), Fit::No);
     check("glob = \"a*\", regex = \".*b\"", json!("axb"), Fit::Yes);
     check("glob = \"a*\", regex = \".*b\"", json!("ax"), Fit::No);
 }
@@ -160,9 +180,25 @@ fn a_pointer_points_where_rfc_6901_says() {
     check("/", Some(json!(1)));
     check("/0", Some(json!(2)));
     check("/b", None);
-    for wrong in ["", "path", "/a~2", "/a~"] {
+    check("", Some(arguments.clone()));
+    for wrong in ["path", "/a~2", "/a~"] {
         assert!(ArgumentPointer::try_from(wrong.to_string()).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn the_empty_pointer_points_at_all_arguments() {
+    let text = "[[tools.\"*\".when]]\napprove = \"deny\"\narguments.\"\".equals = { a = 1 }";
+    let check = |arguments: Value, expected| {
+        assert_eq!(decided(text, unknown(), &facts(&arguments)).0, expected, "{arguments}");
+    };
+    check(json!({ "a": 1 }), DENY);
+    check(json!({ "a": 1, "b": 2 }), ALLOW);
+    check(json!({}), ALLOW);
+    let rules = CallRules::new(&[config(text)]);
+    let policy = rules.of("a__b", "a__b", Origin::Config.into(), unknown());
+    let trials = policy.explain(&facts(&json!({}))).trials;
+    assert_eq!(trials[0].conditions, [("arguments equals {\"a\":1}".to_string(), Fit::No)]);
 }
 
 #[test]
@@ -181,19 +217,19 @@ fn what_is_not_there_fits_no_condition() {
 #[test]
 fn who_calls_decides() {
     let text = "policy.calls = \"locked\"\n\
-        [[tools.\"*\".when]]\napprove = \"allow\"\nprincipals = [\"ada\", \"team-*\"]\nprofiles = [\"coder\"]\n\
-        [[tools.\"*\".when]]\napprove = \"ask\"\nprincipals = [\"bob\"]\n";
+        [[tools.\"*\".when]]\napprove = \"allow\"\nprincipals = [\"token:ada\", \"subject:team-*\"]\nprofiles = [\"coder\"]\n\
+        [[tools.\"*\".when]]\napprove = \"ask\"\nprincipals = [\"*bob\"]\n";
     let check = |principal: &str, profile: Option<&str>, expected| {
         let arguments = json!({});
         let facts = CallFacts { arguments: &arguments, principal: Some(principal), profile };
         assert_eq!(decided(text, unknown(), &facts).0, expected, "{principal} {profile:?}");
     };
-    check("ada", Some("coder"), ALLOW);
-    check("team-1", Some("coder"), ALLOW);
-    check("ada", Some("other"), DENY);
-    check("ada", None, DENY);
-    check("bob", None, ASK);
-    check("eve", Some("coder"), DENY);
+    check("token:ada", Some("coder"), ALLOW);
+    check("subject:team-1", Some("coder"), ALLOW);
+    check("token:ada", Some("other"), DENY);
+    check("token:ada", None, DENY);
+    check("token:bob", None, ASK);
+    check("token:eve", Some("coder"), DENY);
 }
 
 #[test]
@@ -305,6 +341,88 @@ fn a_rule_that_cannot_be_read_is_an_error_with_its_line() {
     );
     check(&when("profiles = []"), "tenon.toml:3: the list is empty; leave it out, or name one");
     check(&when("arguments.\"/n\".min = nan"), "tenon.toml:3: not a JSON number");
+    for value in ["nan", "inf", "[{ a = -inf }]"] {
+        check(
+            &when(&format!("arguments.\"/n\".equals = {value}")),
+            "tenon.toml:3: JSON has neither `nan` nor `inf`, so no argument equals them",
+        );
+    }
+    for value in ["2024-01-01", "2024-01-01T10:00:00Z", "10:00:00", "[{ a = 2024-01-01 }]"] {
+        let date = value.trim_matches(&['[', ']', '{', '}', ' ', 'a', '='][..]);
+        check(
+            &when(&format!("arguments.\"/day\".equals = {value}")),
+            &format!(
+                "tenon.toml:3: JSON has no dates and times, so no argument equals {date}; write it as a text: \"{date}\""
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_rule_for_a_principal_that_nobody_is_is_noted() {
+    let noted = |pattern: &str| {
+        let text = format!(
+            "[[tools.a.when]]\napprove = \"deny\"\nprincipals = [\"token:x\", \"{pattern}\"]"
+        );
+        let notes = call_rules_for_nobody(&[config(&text).into_read()]);
+        notes.into_iter().map(|note| note.problem).collect::<Vec<_>>()
+    };
+    for pattern in [
+        "*",
+        "t*",
+        "token*",
+        "token:*",
+        "token:guest",
+        "subject:a b/c",
+        "sub*ada",
+        "*guest",
+        "**",
+        "token:*x*",
+    ] {
+        assert_eq!(noted(pattern), [""; 0], "{pattern}");
+    }
+    for pattern in
+        ["badguy", "team-*", "tokens:x", "token:", "Token:x", "token", "", "user:ada", "tokn:*"]
+    {
+        let problem = format!(
+            "[[tools.\"a\".when]] number 1 is for the principal {pattern:?}, which no client is"
+        );
+        assert_eq!(noted(pattern), [problem]);
+    }
+}
+
+#[test]
+fn a_rule_for_a_profile_that_is_not_there_is_noted() {
+    let rule = |profiles: &str| {
+        format!("[[tools.\"a__*\".when]]\napprove = \"deny\"\nprofiles = [{profiles}]\n")
+    };
+    let check = |project: &str, user: &str, expected: &[(&str, &str, Option<&str>)]| {
+        let read = |config: Config| config.into_read();
+        let mut configs = [read(config(project)), read(config(user).of_user())];
+        configs[1].path = "/config.toml".into();
+        Config::inherit(&mut configs);
+        let notes = call_rules_for_nobody(&configs);
+        let notes: Vec<_> = { notes.iter() }
+            .map(|note| {
+                (note.file.as_deref().unwrap(), note.problem.as_str(), note.remedy.as_deref())
+            })
+            .collect();
+        assert_eq!(notes, expected, "{project} {user}");
+    };
+    let problem =
+        "[[tools.\"a__*\".when]] number 1 is for the profile \"codr\", which is not there";
+    let coder = "profiles.coder.calls = \"locked\"\n";
+    check(&rule("\"coder\", \"default\", \"co*\", \"*\""), coder, &[]);
+    check("", &format!("{coder}{}", rule("\"coder\"")), &[]);
+    check(&rule("\"codr\""), coder, &[("/tenon.toml", problem, Some("did you mean \"coder\"?"))]);
+    check(
+        coder,
+        &rule("\"codr\", \"default\""),
+        &[("/config.toml", problem, Some("the user's profiles are: default"))],
+    );
+    let problem = "[[tools.\"a__*\".when]] number 1 is for the profile \"x*\", which is not there";
+    let known = "the user's profiles are: coder, default";
+    check(&rule("\"x*\""), coder, &[("/tenon.toml", problem, Some(known))]);
 }
 
 #[test]

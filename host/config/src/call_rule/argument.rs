@@ -1,13 +1,16 @@
 //! What a rule demands of one argument: that it equals a value, fits a glob or a regular expression, or is in a range.
 
-use globset::{GlobBuilder, GlobMatcher};
+mod text_glob;
+
 use regex::{Regex, RegexBuilder};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::Fit;
+use text_glob::TextGlob;
 
 /// The longest glob or regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 4096;
@@ -28,6 +31,9 @@ impl TryFrom<String> for ArgumentPointer {
 
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = |problem: &str| Err(format!("`{text}` is no JSON Pointer: {problem}"));
+        if text.is_empty() {
+            return Ok(Self { text, tokens: Vec::new() });
+        }
         let Some(rest) = text.strip_prefix('/') else {
             return wrong("it must begin with `/`, as in \"/path\"");
         };
@@ -48,7 +54,7 @@ impl ArgumentPointer {
         &self.text
     }
 
-    /// The value that it points at.
+    /// The value that it points at; the empty pointer points at all arguments.
     pub fn find<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
         self.tokens.iter().try_fold(arguments, |value, token| match value {
             Value::Object(members) => members.get(token),
@@ -73,11 +79,42 @@ pub struct ArgumentTest(ArgumentTable);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArgumentTable {
+    #[serde(default, deserialize_with = "json_of_toml")]
     equals: Option<Value>,
     glob: Option<Box<TextGlob>>,
     regex: Option<Box<TextRegex>>,
     min: Option<Bound>,
     max: Option<Bound>,
+}
+
+/// Reads a value that JSON has, too.
+fn json_of_toml<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match beyond_json(&value) {
+        Some(problem) => Err(D::Error::custom(problem)),
+        None => Ok(Some(value)),
+    }
+}
+
+/// The key by which the parser of TOML hands over dates and times.
+const TOML_DATE: &str = "$__toml_private_datetime";
+
+/// Why no argument equals a value of TOML, where JSON has nothing of its kind.
+fn beyond_json(value: &Value) -> Option<String> {
+    match value {
+        // TOML has no null: it was one of these.
+        Value::Null => {
+            Some("JSON has neither `nan` nor `inf`, so no argument equals them".to_string())
+        }
+        Value::Array(items) => items.iter().find_map(beyond_json),
+        Value::Object(members) => match members.get(TOML_DATE).and_then(Value::as_str) {
+            Some(date) => Some(format!(
+                "JSON has no dates and times, so no argument equals {date}; write it as a text: \"{date}\""
+            )),
+            None => members.values().find_map(beyond_json),
+        },
+        _ => None,
+    }
 }
 
 impl TryFrom<ArgumentTable> for ArgumentTest {
@@ -121,7 +158,7 @@ impl fmt::Display for ArgumentTest {
         let ArgumentTable { equals, glob, regex, min, max } = &self.0;
         let parts = [
             equals.as_ref().map(|value| format!("equals {value}")),
-            glob.as_ref().map(|glob| format!("glob {:?}", glob.0.glob().glob())),
+            glob.as_ref().map(|glob| format!("glob {:?}", glob.as_str())),
             regex.as_ref().map(|regex| format!("regex {:?}", regex.text)),
             min.as_ref().map(|min| format!("min {}", min.0)),
             max.as_ref().map(|max| format!("max {}", max.0)),
@@ -150,13 +187,21 @@ fn is_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The order of two numbers. Integers are compared as they are: as floating-point numbers, great ones that differ are
-/// equal.
+/// The order of two numbers, as they are: as floating-point numbers, great integers that differ are equal.
 fn order(one: &Number, other: &Number) -> Option<Ordering> {
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => Some(one.cmp(&other)),
-        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+        (Some(one), None) => order_to_float(one, other.as_f64()?),
+        (None, Some(other)) => Some(order_to_float(other, one.as_f64()?)?.reverse()),
+        (None, None) => one.as_f64()?.partial_cmp(&other.as_f64()?),
     }
+}
+
+/// The order of an integer of JSON to a floating-point number. No such integer is as great as the `i128` that a number
+/// out of range becomes.
+fn order_to_float(integer: i128, float: f64) -> Option<Ordering> {
+    let whole = float.trunc();
+    Some(integer.cmp(&(whole as i128)).then(whole.partial_cmp(&float)?))
 }
 
 fn integer(number: &Number) -> Option<i128> {
@@ -173,51 +218,6 @@ impl Bound {
     fn fit(&self, value: &Value, holds: impl FnOnce(Ordering) -> bool) -> Fit {
         let order = value.as_number().and_then(|number| order(number, &self.0));
         order.map_or(Fit::Unclear, |order| Fit::of(holds(order)))
-    }
-}
-
-/// A glob over texts with `/` between their segments: `*`, `?` and `[…]` stand for text within a segment, `**` for any
-/// number of segments, `{a,b}` for either.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "String")]
-struct TextGlob(GlobMatcher);
-
-impl PartialEq for TextGlob {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.glob() == other.0.glob()
-    }
-}
-
-impl Eq for TextGlob {}
-
-impl TryFrom<String> for TextGlob {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        check_length(&text)?;
-        let glob = GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).build();
-        glob.map(|glob| Self(glob.compile_matcher())).map_err(|error| error.to_string())
-    }
-}
-
-impl TextGlob {
-    /// A path that climbs, or has a `/` too many, leads elsewhere than it reads.
-    fn fit(&self, text: &str) -> Fit {
-        let segments: Vec<&str> = text.split(['/', '\\']).collect();
-        let last = segments.len() - 1;
-        let is_odd = |(number, segment): (usize, &&str)| match *segment {
-            "." | ".." => true,
-            // Paths may begin and end with one, and URLs have two after their scheme.
-            "" => {
-                let follows_scheme = number == 1 && segments[0].ends_with(':');
-                number != 0 && number != last && !follows_scheme
-            }
-            _ => false,
-        };
-        match segments.iter().enumerate().any(is_odd) {
-            true => Fit::Unclear,
-            false => Fit::of(self.0.is_match(text)),
-        }
     }
 }
 

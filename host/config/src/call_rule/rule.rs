@@ -79,6 +79,19 @@ fn some<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     }
 }
 
+/// How the principals of `tenon serve` begin: those of `tenon token`, and those that an issuer vouches for.
+const PRINCIPAL_FORMS: [&str; 2] = ["token:", "subject:"];
+
+/// Whether a pattern may fit a principal of `tenon serve`.
+pub(crate) fn may_fit_principal(pattern: &str) -> bool {
+    let start = pattern.split('*').next().unwrap_or_default();
+    let is_whole = start == pattern;
+    PRINCIPAL_FORMS.iter().any(|form| match start.strip_prefix(form) {
+        Some(name) => !(is_whole && name.is_empty()),
+        None => !is_whole && form.starts_with(start),
+    })
+}
+
 impl CallRule {
     /// A rule without conditions.
     pub fn new(pattern: impl Into<String>, decision: CallDecision) -> Self {
@@ -160,7 +173,11 @@ impl CallRule {
         }
         for (pointer, test) in &self.arguments {
             let fit = argument_fit(test, pointer.find(facts.arguments));
-            conditions.push((format!("argument {} {test}", pointer.as_str()), fit));
+            let what = match pointer.as_str() {
+                "" => "arguments".to_string(),
+                pointer => format!("argument {pointer}"),
+            };
+            conditions.push((format!("{what} {test}"), fit));
         }
         conditions
     }

@@ -43,6 +43,7 @@ pub use own_server::SERVED_VARIABLE;
 pub use search_locations::{USER, WORKSPACE};
 pub use trusted::discover_trusted;
 
+use crate::call_policy::call_rules_for_nobody;
 use crate::config::combine::OriginSettings;
 use crate::config::{Config, combine};
 use crate::diagnostic::Diagnostic;
@@ -244,6 +245,7 @@ pub fn discover(sources: &Sources) -> Discovery {
     discovery.report_settings_for_nobody(configs);
     discovery.warn_of_settings_that_are_withheld(configs);
     discovery.warn_of_rules_for_nobody(configs);
+    discovery.warnings.extend(call_rules_for_nobody(configs));
     discovery
 }
 
