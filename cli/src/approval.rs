@@ -166,8 +166,9 @@ fn choose(
     Some(granted)
 }
 
-/// Asks a question; nothing where the input has ended.
+/// Asks a question on the terminal; nothing where the input has ended. What was typed before it was asked is no answer.
 pub(crate) fn answer(question: &str) -> Option<String> {
+    discard_typed();
     say(question);
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
@@ -175,6 +176,17 @@ pub(crate) fn answer(question: &str) -> Option<String> {
         Ok(_) => Some(line.trim().to_lowercase()),
     }
 }
+
+/// Forgets what was typed on the terminal and not read. What comes from elsewhere is left.
+#[cfg(unix)]
+fn discard_typed() {
+    use rustix::termios::{QueueSelector, tcflush};
+    // What is no terminal has nothing to forget.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn discard_typed() {}
 
 /// Writes to the terminal, in its own colors: what was written before must not hide a question.
 pub(crate) fn say(text: &str) {

@@ -34,7 +34,7 @@ pub(crate) fn user() -> String {
 pub(crate) fn note_damaged(approvals: &CallApprovals) -> Result<(), Error> {
     for id in approvals.damaged()? {
         output::note(&format!(
-            "what is kept of the approval {id} is damaged, and approves nothing"
+            "what is kept of the approval {id} is damaged, and approves nothing: `tenon deny {id}` forgets it"
         ));
     }
     Ok(())
@@ -82,7 +82,10 @@ pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<CallApproval> {
         "r" | "run" if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         "a" | "always" => approved(ApprovalScope::Standing { fixed: None }),
         "n" | "no" => CallApproval::Denied { reason: None },
-        _ => CallApproval::Undecided,
+        _ => {
+            say("that is none of the answers: nothing is decided\n");
+            CallApproval::Undecided
+        }
     })
 }
 

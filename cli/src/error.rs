@@ -12,7 +12,7 @@ use tenon_config::diagnostic::chain;
 use tenon_config::lock::LockError;
 use tenon_host::services::StoreError;
 use tenon_host::types::text::visible;
-use tenon_host::{BuildError, CallError, ConfigError, Failure, WatchError};
+use tenon_host::{BuildError, CallError, CallRefusal, ConfigError, Failure, WatchError};
 
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
@@ -428,6 +428,11 @@ fn code_of_call_approval(error: &CallApprovalError) -> &'static str {
 fn code_of_call(error: &CallError) -> Exit {
     match error {
         CallError::NotFound { .. } | CallError::InvalidInput { .. } => Exit::Input,
+        CallError::NotApproved { refusal, .. }
+            if matches!(**refusal, CallRefusal::Unkept { .. }) =>
+        {
+            Exit::Host
+        }
         CallError::Vetoed { .. }
         | CallError::Disabled { .. }
         | CallError::Held { .. }

@@ -326,7 +326,7 @@ fn programs_get_what_was_approved_as_json() {
     assert_eq!(row["requested"], row["granted"]);
     assert_eq!(standing(&project), "enabled");
     let output = project.tenon(&["--json", "revoke", "e"]);
-    assert_eq!(parsed(&output), json!({ "plugin": "e", "revoked": 1 }));
+    assert_eq!(parsed(&output), json!({ "plugin": "e", "revoked": 1, "calls": 0 }));
 }
 
 #[test]
@@ -340,18 +340,23 @@ fn approvals_that_cannot_be_read_approve_nothing_and_are_kept() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "{}");
 }
 
-/// Runs the command on a terminal on which somebody types, and gives what it printed there.
-pub(crate) fn on_terminal(project: &Project, arguments: &[&str], typed: &str) -> String {
-    on_terminal_as(project.command(arguments), typed)
+/// Runs the command on a terminal on which somebody answers each question with a line, and gives what it printed there.
+pub(crate) fn on_terminal(project: &Project, arguments: &[&str], answers: &str) -> String {
+    on_terminal_as(project.command(arguments), answers)
 }
 
 /// The same of a command that is made ready already.
-pub(crate) fn on_terminal_as(command: Command, typed: &str) -> String {
+pub(crate) fn on_terminal_as(command: Command, answers: &str) -> String {
+    on_terminal_after("", command, answers)
+}
+
+/// The same with something that was typed before the command had begun.
+pub(crate) fn on_terminal_after(typed: &str, command: Command, answers: &str) -> String {
     let (mut control, name) = terminal();
     let output = open(&name).into();
-    let child = on(&name, command, output);
     control.write_all(typed.as_bytes()).unwrap();
-    ended(control, child).0
+    let child = on(&name, command, output);
+    ended(control, child, answers).0
 }
 
 /// The same with nobody who types, and with its standard output elsewhere, which is given as well.
@@ -361,7 +366,7 @@ pub(crate) fn on_terminal_but_for_output(
 ) -> (String, String) {
     let (control, name) = terminal();
     let child = on(&name, project.command(arguments), Stdio::piped());
-    ended(control, child)
+    ended(control, child, "")
 }
 
 /// A terminal, and the name under which it can be opened.
@@ -383,11 +388,21 @@ fn on(terminal: &str, mut command: Command, output: Stdio) -> Child {
     command.spawn().expect("tenon starts")
 }
 
-/// What it printed on the terminal, and elsewhere.
-fn ended(mut control: File, child: Child) -> (String, String) {
-    let mut printed = Vec::new();
+/// What it printed on the terminal, where its questions are answered with these lines, and elsewhere.
+fn ended(mut control: File, child: Child, answers: &str) -> (String, String) {
+    let mut answers = answers.split_inclusive('\n');
+    let (mut printed, mut answered) = (Vec::new(), 0);
+    let mut part = [0; 4096];
     // Reading fails when the command, which has the other end, is gone.
-    let _ = control.read_to_end(&mut printed);
+    while let Ok(read @ 1..) = control.read(&mut part) {
+        printed.extend_from_slice(&part[..read]);
+        if printed[answered..].ends_with(b": ")
+            && let Some(answer) = answers.next()
+        {
+            answered = printed.len();
+            control.write_all(answer.as_bytes()).unwrap();
+        }
+    }
     let output = child.wait_with_output().unwrap();
     (String::from_utf8_lossy(&printed).replace('\r', ""), stdout(&output))
 }

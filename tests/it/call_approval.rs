@@ -9,6 +9,7 @@ use tenon_host::services::{
 use tenon_host::{Call, CallError, Caller, Platform};
 use tokio::sync::Notify;
 
+use crate::approval::on_terminal_after;
 use crate::support::{Project, parsed, stderr, stdout};
 
 /// Counts what it was told to write.
@@ -439,15 +440,87 @@ fn an_approval_is_for_the_settings_that_the_plugin_had() {
 }
 
 #[test]
-fn rules_of_a_tool_of_several_plugins_can_be_tested() {
-    let project = approved("tools.notes__read_resource.approve = \"deny\"");
-    let resource = "resource(#{ uri: \"note:///a\", name: \"a\" }, |uri| \"text\");";
-    project.write("own/notes/notes.rhai", format!("{SCRIPT}{resource}"));
+fn a_rule_speaks_of_a_tool_of_several_plugins_by_either_name() {
+    for rule in ["notes__read_resource", "read_resource"] {
+        let project = approved(&format!("tools.{rule}.approve = \"deny\""));
+        let resource = "resource(#{ uri: \"note:///a\", name: \"a\" }, |uri| \"text\");";
+        project.write("own/notes/notes.rhai", format!("{SCRIPT}{resource}"));
+        let project = project.approved();
+        let arguments = ["read_resource", "plugin=notes", "uri=note:///a"];
+        let own = ["call", "notes__read_resource", "uri=note:///a"];
+        let by_verb = ["resources", "read", "notes", "note:///a"];
+        for call in [&[&["call"], &arguments[..]].concat()[..], &own, &by_verb] {
+            assert_eq!(failure(&project, call, 3)["code"], "forbidden", "{rule}: {call:?}");
+        }
+        let tested = project.tenon(&[&["policy", "test"], &arguments[..]].concat());
+        assert_eq!(tested.status.code(), Some(3), "{}", stderr(&tested));
+        let denied = "the call of read_resource is denied, by `approve` under";
+        assert!(stdout(&tested).starts_with(denied));
+        // What else the plugin has is not meant.
+        assert_eq!(writes(&project), "0");
+    }
+}
+
+#[test]
+fn what_was_typed_before_a_call_was_shown_does_not_approve_it() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    let said = on_terminal_after("o\na\n", project.command(&WRITE), "n\n");
+    assert!(said.contains("may it be called?") && said.contains("was denied"), "{said}");
+    assert_eq!(writes(&project), "0");
+    let said = on_terminal_after("n\n", project.command(&WRITE), "o\n");
+    assert!(said.contains("write 1"), "{said}");
+    // What is none of the answers decides nothing.
+    let said = on_terminal_after("", project.command(&WRITE), "yo\n");
+    assert!(said.contains("that is none of the answers: nothing is decided"), "{said}");
+    assert_eq!(writes(&project), "1");
+}
+
+#[test]
+fn a_call_that_got_no_answer_in_time_is_asked_about_again() {
+    let endless = "tool(#{ name: \"wait\", description: \"d\" }, |a| { loop {} });";
+    let project = project("tools.notes__wait.approve = \"ask\"");
+    project.write("own/notes/notes.rhai", format!("{SCRIPT}{endless}"));
     let project = project.approved();
-    let arguments = ["read_resource", "plugin=notes", "uri=note:///a"];
-    let called = failure(&project, &[&["call"], &arguments[..]].concat(), 3);
-    assert_eq!(called["code"], "forbidden");
-    let tested = project.tenon(&[&["policy", "test"], &arguments[..]].concat());
-    assert_eq!(tested.status.code(), Some(3), "{}", stderr(&tested));
-    assert!(stdout(&tested).starts_with("the call of read_resource is denied, by `approve` under"));
+    let call = ["call", "notes__wait", "--timeout", "1s"];
+    failure(&project, &call, 3);
+    let approve = ["approve", &waiting(&project), "--for", "always", "--any-arguments", "--yes"];
+    assert!(project.tenon(&approve).status.success());
+    assert_eq!(failure(&project, &call, 4)["code"], "deadline");
+    let error = failure(&project, &call, 3);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("begun before, and it is not known how it ended"), "{message}");
+    let steps = stdout(&project.tenon(&["history", "approvals"]));
+    assert!(steps.contains("began, and how it ended is not known"), "{steps}");
+}
+
+#[test]
+fn what_was_approved_of_a_plugins_calls_goes_with_the_plugins_approval() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let approve = ["approve", &waiting(&project), "--for", "always", "--yes"];
+    assert!(project.tenon(&approve).status.success());
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 1\n");
+    let revoked = stdout(&project.tenon(&["revoke", "notes"]));
+    let expected = "plugin \"notes\" is not approved any more, nor is what was approved or waited of one call\n";
+    assert_eq!(revoked, expected);
+    let project = project.approved();
+    failure(&project, &WRITE, 3);
+    assert_eq!(writes(&project), "1");
+}
+
+#[test]
+fn without_a_store_a_call_that_has_to_be_approved_is_not_made() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    let database = project.path("state/tenon/plugin-state.sqlite");
+    failure(&project, &WRITE, 3);
+    assert!(database.exists());
+    for file in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{file}", database.display()));
+    }
+    std::fs::write(&database, "no database").unwrap();
+    let error = failure(&project, &WRITE, 5);
+    assert_eq!(error["code"], "state");
+    let message = error["message"].as_str().unwrap();
+    let said = "what is decided of calls cannot be read or written";
+    assert!(message.contains(said) && !message.contains("tenon approve"), "{message}");
 }

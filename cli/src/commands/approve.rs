@@ -42,7 +42,8 @@ rest; `--grant` and `--all-requested` grant more. What a project starts and load
 `tenon trust`.
 
 A call that waits is shown with its arguments; `tenon pending` lists all. It is approved for one call that is exactly \
-the same, or for all of a session or for ever, as long as the arguments named with `--same` are the same.
+the same within the next hour, or for all of a run, of a session or of the next 30 days, as long as the arguments \
+named with `--same` are the same. `--expires` says another time.
 
 Tools of an MCP server whose definitions have changed are held until they are approved in the same \
 way; the change is shown.")]

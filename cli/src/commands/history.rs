@@ -332,7 +332,9 @@ impl Verification {
             self.logs().into_iter().map(|(name, checked)| verified(name, checked)).collect();
         if !self.undocumented.is_empty() {
             let ids = self.undocumented.join(", ");
-            lines.push(format!("approvals: what is decided of {ids} is not what the record says"));
+            lines.push(format!(
+                "approvals: what is kept of {ids}, or was called by it, is not what the record says was asked and decided"
+            ));
         }
         if !self.unreadable.is_empty() {
             let ids = self.unreadable.join(", ");
@@ -386,7 +388,7 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
     for (at, event) in &events {
         let ApprovalEvent { id, tool, plugin, principal, decided_by, arguments, step, .. } = event;
         let what = match step {
-            ApprovalStep::Asked => "is asked about".to_string(),
+            ApprovalStep::Asked { .. } => "is asked about".to_string(),
             ApprovalStep::Approved => "is approved".to_string(),
             ApprovalStep::Denied { reason: None } => "is denied".to_string(),
             ApprovalStep::Denied { reason: Some(reason) } => format!("is denied: {reason}"),
@@ -426,6 +428,9 @@ fn verified(name: &str, checked: LogCheck) -> String {
         LogCheck::Whole(LogSummary { first, next, last: hash, .. }) => {
             let (records, last) = (next - first, next - 1);
             match first {
+                1 if records == 1 => {
+                    format!("{name}: the only record is as it was written, with the hash {hash}")
+                }
                 1 => format!(
                     "{name}: {records} records are as they were written; the last is number {last}, with the hash {hash}"
                 ),
@@ -579,7 +584,7 @@ mod tests {
         for (found, expected) in [
             (
                 Verification { undocumented: ids(), ..Verification::of_calls(nothing) },
-                "approvals: what is decided of A-0123456789AB is not what the record says",
+                "approvals: what is kept of A-0123456789AB, or was called by it, is not what the record says was asked and decided",
             ),
             (
                 Verification { unreadable: ids(), ..Verification::of_calls(nothing) },

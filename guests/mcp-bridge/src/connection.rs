@@ -393,8 +393,8 @@ async fn connect() -> Result<ServerCapabilities, Error> {
         }
         Err(error) => Err(match error {
             mcp_client::Error::Timeout => not_started("answer the handshake"),
-            // It has them already.
-            mcp_client::Error::Lost(_) => convert::error(error),
+            // It has them already. Nothing was asked of the server.
+            mcp_client::Error::Lost(_) => Error { data: None, ..convert::error(error) },
             _ => {
                 // What it wrote may still be on its way, until it has ended.
                 transport::stop().await;

@@ -252,15 +252,20 @@ pub(crate) fn error(error: mcp_client::Error) -> Error {
                 }),
             }
         }
-        E::Timeout => Error::timeout("the server did not answer in time"),
+        E::Timeout => unknown(Error::timeout("the server did not answer in time")),
         E::Cancelled => Error::cancelled("the call was cancelled"),
-        E::Lost(message) => Error::unavailable(message),
+        E::Lost(message) => unknown(Error::unavailable(message)),
         E::Unavailable { message, retry_after } => {
             Error { retry_after, ..Error::unavailable(message) }
         }
         E::Protocol(message) | E::Needs(message) => Error::failed(message),
         E::Undeclared(message) => Error::not_found(message),
     }
+}
+
+/// The same, of which nobody knows whether the server has done what it was asked for.
+fn unknown(error: Error) -> Error {
+    Error { data: Some(r#"{"outcome":"unknown"}"#.into()), ..error }
 }
 
 /// The same for a request that names a resource and says nothing else: if that is wrong, there is no

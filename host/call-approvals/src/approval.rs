@@ -7,6 +7,7 @@ use std::time::Duration;
 use tenon_store::IdKind;
 
 use crate::action::{Action, ActionDigest};
+use crate::event::ApprovalStep;
 use crate::{CallApprovalError, Result};
 
 /// What somebody who decides sees of a call, besides its tool.
@@ -137,7 +138,7 @@ pub(crate) const MAX_ARGUMENT_DIGESTS: usize = 256;
 /// How long a call waits for somebody to decide, and how long a denial holds.
 pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-const MAX_WAIT_MILLIS: u64 = MAX_WAIT.as_secs() * 1_000;
+pub(crate) const MAX_WAIT_MILLIS: u64 = MAX_WAIT.as_secs() * 1_000;
 
 /// The longest arguments that are kept to be shown, in bytes of JSON.
 const MAX_SHOWN_BYTES: usize = 256 << 10;
@@ -189,9 +190,24 @@ impl Approval {
         }
     }
 
+    /// The digest of what is kept of the call, whatever is decided of it.
+    pub(crate) fn content_digest(&self) -> ActionDigest {
+        let undecided = Self { state: ApprovalState::Pending, ..self.clone() };
+        ActionDigest::of(&[b"asked", &undecided.write()])
+    }
+
+    /// The step that asks about it.
+    pub(crate) fn asked(&self) -> ApprovalStep {
+        ApprovalStep::Asked { content: Some(self.content_digest()) }
+    }
+
     /// Whether somebody has to decide: nothing is decided of it, or nobody knows how it ended.
     pub fn is_undecided(&self) -> bool {
         matches!(self.state, ApprovalState::Pending | ApprovalState::Unknown { .. })
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state == ApprovalState::Pending
     }
 
     /// Whether its arguments can be shown. They are too long else.

@@ -67,6 +67,14 @@ struct ApprovedCall {
     outcome: Option<String>,
 }
 
+/// Which calls an approval is of.
+struct CallsOf<'a> {
+    plugin: &'a str,
+    principal: Option<&'a str>,
+    /// Nobody knows how the call ended.
+    is_unknown: bool,
+}
+
 /// What became of a call that somebody has to decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
@@ -194,7 +202,7 @@ impl CallApprovals {
                 };
             }
             self.check_room_of_one(&asked, now)?;
-            let event = ApprovalEvent::of(&asked, ApprovalStep::Asked);
+            let event = ApprovalEvent::of(&asked, asked.asked());
             if self.put(&asked, None, expires, &[event], now)? {
                 return Ok(Asked::Waits(asked.id));
             }
@@ -343,12 +351,18 @@ impl CallApprovals {
         Ok(items.filter_map(read).collect())
     }
 
-    /// What approvals cannot be read are called. Those that do not stand approve nothing, and go when their time is over.
+    /// What approvals cannot be read are called. They approve nothing; [`deny`](Self::deny) forgets them.
     ///
     /// # Errors
     ///
     /// Where the store fails.
     pub fn damaged(&self) -> Result<Vec<String>> {
+        let damaged = self.damaged_items()?.into_iter();
+        Ok(damaged.map(|(kind, item)| approval_id(kind, &item.id).to_string()).collect())
+    }
+
+    /// The items that cannot be read, each with its kind.
+    fn damaged_items(&self) -> Result<Vec<(&'static str, Item)>> {
         let mut damaged = Vec::new();
         for kind in [APPROVALS, BEGUN, STANDING] {
             let is_read = |Item { id, value, expires, .. }: &Item| match kind {
@@ -356,14 +370,14 @@ impl CallApprovals {
                 _ => Approval::read(id, value, *expires, 0).is_ok(),
             };
             let all = all_items(&*self.store, kind)?.into_iter();
-            damaged.extend(all.filter(|item| !is_read(item)).map(|item| item.id));
+            damaged.extend(all.filter(|item| !is_read(item)).map(|item| (kind, item)));
         }
         Ok(damaged)
     }
 
-    /// The ids of what is approved or denied, and of what stands, although the log says otherwise or says nothing of it:
-    /// somebody has changed the items or the log. Where the log was full, what is older than all of its entries is not
-    /// among them. Whether the entries of the log are as they were written is for [`check_log`](tenon_store::check_log).
+    /// The ids of what waits, is approved or denied, and of what stands, although the log says otherwise or says nothing of
+    /// it, and of calls that have begun without an approval in the log: somebody has changed the items or the log. Where the
+    /// log was full, what is older than all of its entries is not among them. Whether the entries of the log are as they were written is for [`check_log`](tenon_store::check_log).
     ///
     /// # Errors
     ///
@@ -378,12 +392,23 @@ impl CallApprovals {
         Ok(found.into_iter().map(|(id, _)| id).collect())
     }
 
-    /// The approvals and standing approvals whose time is not over and that are not as the log says: their ids and the
-    /// versions of their items.
+    /// What is not as the log says: the ids of approvals, and the versions of their items or the numbers of entries, so that
+    /// what is found twice is the same.
     fn not_borne_out(&self, now: u64) -> Result<Vec<(String, u64)>> {
         // The log first: what is used up meanwhile is gone from the items then.
         let logged = LoggedDecisions::read(&*self.store)?;
-        let mut found = Vec::new();
+        let mut found: Vec<_> = logged.unapproved().map(|id| (id.to_string(), 0)).collect();
+        for (digest, number) in logged.denied(now) {
+            let id = id_of(digest);
+            let known = match self.read(&id, now) {
+                // Nobody can tell.
+                Err(CallApprovalError::Damaged(_)) => continue,
+                known => known?,
+            };
+            if known.is_none_or(|(known, _)| known.digest != digest || known.is_pending()) {
+                found.push((id, number));
+            }
+        }
         // What is damaged decides nothing.
         for item in all_items(&*self.store, APPROVALS)?.into_iter().filter(|of| !of.is_expired(now))
         {
@@ -449,18 +474,46 @@ impl CallApprovals {
     ///
     /// Where the store fails.
     pub fn end_principal(&self, principal: &str, now: u64) -> Result<()> {
-        let is_theirs = |of: &Option<String>| of.as_deref() == Some(principal);
-        for standing in self.standing(now)?.into_iter().filter(|of| is_theirs(&of.principal)) {
-            self.take_back(&standing, now)?;
+        self.take_all_back(|of| of.principal == Some(principal), now).map(drop)
+    }
+
+    /// Takes back all that was approved of calls of a plugin, and forgets what of them waits. Calls that run go on, and of
+    /// those of which nobody knows how they ended, that is kept. Says how much it was.
+    ///
+    /// # Errors
+    ///
+    /// Where the store fails.
+    pub fn end_plugin(&self, plugin: &str, now: u64) -> Result<usize> {
+        self.take_all_back(|of| of.plugin == plugin && !of.is_unknown, now)
+    }
+
+    /// Takes back what is of such calls, but of those that run. Says how much it was.
+    fn take_all_back(&self, is_meant: impl Fn(&CallsOf<'_>) -> bool, now: u64) -> Result<usize> {
+        let mut taken = 0;
+        for standing in self.standing(now)? {
+            let (plugin, principal) = (&*standing.plugin, standing.principal.as_deref());
+            if is_meant(&CallsOf { plugin, principal, is_unknown: false }) {
+                self.take_back(&standing, now)?;
+                taken += 1;
+            }
         }
-        for approval in self.list(now)?.into_iter().filter(|of| is_theirs(&of.principal)) {
-            if matches!(approval.state, ApprovalState::Running { .. }) {
+        for approval in self.list(now)? {
+            let (plugin, principal) = (&*approval.plugin, approval.principal.as_deref());
+            let is_unknown = match approval.state {
+                ApprovalState::Running { .. } => continue,
+                ApprovalState::Denied { unknown_since, .. } => unknown_since.is_some(),
+                ApprovalState::Unknown { .. } => true,
+                _ => false,
+            };
+            if !is_meant(&CallsOf { plugin, principal, is_unknown }) {
                 continue;
             }
             let taken_back = ApprovalEvent::of(&approval, ApprovalStep::TakenBack);
+            let taken_back = taken_back.decided_by(self.decided_by.clone());
             self.remove(APPROVALS, &approval.id, taken_back, now)?;
+            taken += 1;
         }
-        Ok(())
+        Ok(taken)
     }
 
     fn take_back(&self, standing: &StandingApproval, now: u64) -> Result<()> {
@@ -491,6 +544,9 @@ impl CallApprovals {
         if let Some(standing) = self.standing(now)?.into_iter().find(|standing| standing.id == id) {
             return self.take_back(&standing, now);
         }
+        if self.forget_damaged(id, now)? {
+            return Ok(());
+        }
         let (approval, version) = self.decidable(id, now)?;
         let step = ApprovalStep::Denied { reason: reason.clone() };
         let unknown_since = match approval.state {
@@ -501,6 +557,22 @@ impl CallApprovals {
         let expires = unknown_since.is_none().then(|| after(now, MAX_WAIT));
         let state = ApprovalState::Denied { at: now, reason, unknown_since };
         self.decide(&Approval { state, ..approval }, version, expires, step, now)
+    }
+
+    /// Forgets what is damaged of the approval of this id. Says whether there was something.
+    fn forget_damaged(&self, id: &str, now: u64) -> Result<bool> {
+        let mut gone = Vec::new();
+        for (kind, item) in self.damaged_items()? {
+            if approval_id(kind, &item.id) == id {
+                gone.push((kind, item));
+            }
+        }
+        let gone: Vec<_> = gone
+            .iter()
+            .map(|(kind, item)| Change::RemoveItem { kind, id: &item.id, version: item.version })
+            .collect();
+        let taken_back = ApprovalEvent::of_damaged(id).decided_by(self.decided_by.clone());
+        Ok(!gone.is_empty() && self.change(&gone, &[taken_back], now)?)
     }
 
     fn decide(
@@ -813,9 +885,11 @@ impl CallApprovals {
                 if !item.id.starts_with(&prefix) {
                     return Ok(None);
                 }
-                let standing = StandingApproval::read(&item.id, &item.value, item.expires)?;
-                if !item.is_expired(now) && standing.covers(action, call) {
-                    return Ok(Some(standing));
+                // What is damaged approves nothing.
+                let standing = StandingApproval::read(&item.id, &item.value, item.expires).ok();
+                let standing = standing.filter(|standing| standing.covers(action, call));
+                if !item.is_expired(now) && standing.is_some() {
+                    return Ok(standing);
                 }
             }
             cursor = page.next;
@@ -848,21 +922,34 @@ impl CallApprovals {
             Err(error) if error.is_full() && kind == APPROVALS => {
                 let mut denied = Vec::new();
                 for Item { id, version, value, expires } in all_items(&*self.store, kind)? {
-                    let known = Approval::read(&id, &value, expires, now);
-                    if let Ok(ApprovalState::Denied { at, unknown_since: None, .. }) =
-                        known.map(|known| known.state)
-                    {
-                        denied.push((at, id, version));
+                    let Ok(known) = Approval::read(&id, &value, expires, now) else { continue };
+                    if let ApprovalState::Denied { at, unknown_since: None, .. } = known.state {
+                        denied.push((at, id, version, known));
                     }
                 }
-                denied.sort();
-                for (_, id, version) in &denied[..denied.len().div_ceil(2)] {
-                    self.store.remove_item(kind, id, *version)?;
+                denied.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+                denied.truncate(denied.len().div_ceil(2));
+                for some in denied.chunks(MAX_BATCH_ENTRIES) {
+                    self.forget_denied(some, now)?;
                 }
                 act()
             }
             done => done,
         }
+    }
+
+    /// Has denials hold no more, with that in the log. Each is its time, its id, its version and itself.
+    fn forget_denied(&self, denied: &[(u64, String, u64, Approval)], now: u64) -> Result<()> {
+        let gone = denied.iter().map(|(_, id, version, _)| Change::RemoveItem {
+            kind: APPROVALS,
+            id,
+            version: *version,
+        });
+        let taken_back = denied
+            .iter()
+            .map(|(_, _, _, denied)| ApprovalEvent::of(denied, ApprovalStep::TakenBack));
+        // Where one of them is another by now, somebody else makes room as well.
+        self.change(&gone.collect::<Vec<_>>(), &taken_back.collect::<Vec<_>>(), now).map(drop)
     }
 
     fn remove_expired(&self, now: u64) -> Result<()> {
@@ -914,6 +1001,15 @@ impl BegunCall {
         let Some(call) = self.call.take() else { return Ok(()) };
         self.approvals.end(ApprovedCall { outcome: Some(outcome.to_string()), ..call }, now)
     }
+
+    /// The call is over, and how it ended is not known: the next one like it is asked about.
+    ///
+    /// # Errors
+    ///
+    /// As [`end`](Self::end).
+    pub fn lose(mut self, now: u64) -> Result<()> {
+        self.call.take().map_or(Ok(()), |call| self.approvals.end(call, now))
+    }
 }
 
 impl Drop for BegunCall {
@@ -932,6 +1028,14 @@ fn after(now: u64, time: Duration) -> u64 {
 fn decided_meanwhile(id: &str) -> CallApprovalError {
     let why = "somebody else has decided at the same time";
     CallApprovalError::Undecidable { id: id.to_string(), why }
+}
+
+/// The approval that an item of this kind and id is of.
+fn approval_id<'a>(kind: &str, item: &'a str) -> &'a str {
+    match (kind, item.split_once('/')) {
+        (STANDING, Some((_, id))) | (BEGUN, Some((id, _))) => id,
+        _ => item,
+    }
 }
 
 /// What the keys of calls begin with that have begun, of the action of this id.

@@ -7,7 +7,7 @@ use tenon_store::{Item, LogEntry, LogSummary, MAX_BATCH_ENTRIES, Store};
 
 use crate::Result;
 use crate::action::ActionDigest;
-use crate::approval::{Approval, ApprovalState, id_of};
+use crate::approval::{Approval, ApprovalState, MAX_WAIT_MILLIS, id_of};
 use crate::event::{ApprovalEvent, ApprovalStep, LOG};
 use crate::standing::{StandingApproval, content_digest};
 
@@ -19,10 +19,24 @@ const MAX_CLOCK_DIFFERENCE: u64 = 60_000;
 pub(crate) struct LoggedDecisions {
     /// What is decided of an action. One is pending that was asked about again, or whose approval was used up.
     calls: HashMap<ActionDigest, ApprovalState>,
-    /// How a standing approval was given, by its id; nothing once it was taken back.
-    standing: HashMap<String, Option<ApprovalEvent>>,
+    /// The numbers of the entries that decided so.
+    numbers: HashMap<ActionDigest, u64>,
+    /// What is kept of a call that somebody was asked about; nothing where the log does not say it.
+    asked: HashMap<ActionDigest, Option<ActionDigest>>,
+    /// How a standing approval was given, by its id, or when it was taken back.
+    standing: HashMap<String, Standing>,
+    /// The ids under which calls have begun that nobody had approved.
+    unapproved: Vec<String>,
     /// Something that was decided before may have gone from the log, as it was full. In milliseconds since 1970.
     forgotten_before: u64,
+}
+
+/// What the log says of a standing approval.
+enum Standing {
+    /// It was given so.
+    Given(Box<ApprovalEvent>),
+    /// It was taken back, in milliseconds since 1970.
+    TakenBack(u64),
 }
 
 impl LoggedDecisions {
@@ -54,23 +68,36 @@ impl LoggedDecisions {
     fn note(&mut self, entry: &LogEntry, event: &ApprovalEvent, before: Option<&ApprovalEvent>) {
         let ApprovalEvent { id, digest, step, .. } = event;
         if let ApprovalStep::Kept { standing, .. } = step {
-            self.standing.insert(standing.clone(), Some(event.clone()));
+            self.standing.insert(standing.clone(), Standing::Given(event.clone().into()));
         }
         let Some(digest) = *digest else {
             if *step == ApprovalStep::TakenBack {
-                self.standing.insert(id.clone(), None);
+                self.standing.insert(id.clone(), Standing::TakenBack(entry.at));
             }
             return;
         };
         let at = entry.at;
         // What is approved or denied at once has an id of its own, and leaves what else is decided of the same action.
         let is_item = *id == id_of(digest);
+        match step {
+            ApprovalStep::Asked { content } => {
+                self.asked.insert(digest, *content);
+            }
+            // What is kept of it from here on is less.
+            ApprovalStep::Unknown => {
+                self.asked.insert(digest, None);
+            }
+            ApprovalStep::Begun if !self.is_approved(event, digest, at, before) => {
+                self.unapproved.push(id.clone());
+            }
+            _ => {}
+        }
         let state = match step {
             ApprovalStep::Approved if is_item => ApprovalState::Approved { at },
             ApprovalStep::Denied { reason } if is_item => {
                 ApprovalState::Denied { at, reason: reason.clone(), unknown_since: None }
             }
-            ApprovalStep::Asked
+            ApprovalStep::Asked { .. }
             | ApprovalStep::Kept { .. }
             | ApprovalStep::TakenBack
             | ApprovalStep::Begun
@@ -95,10 +122,63 @@ impl LoggedDecisions {
             _ => return,
         };
         self.calls.insert(digest, state);
+        self.numbers.insert(digest, entry.number);
     }
 
-    /// Whether what an approval says that has this id was decided so. One that decides nothing says nothing.
+    /// Whether a call that begins after this event was approved, as far as the log goes back.
+    fn is_approved(
+        &self,
+        begun: &ApprovalEvent,
+        digest: ActionDigest,
+        at: u64,
+        before: Option<&ApprovalEvent>,
+    ) -> bool {
+        let is_cut = self.forgotten_before > 0;
+        let before = before.filter(|before| before.id == begun.id);
+        match before.map(|before| &before.step) {
+            // It was approved and began in one step.
+            Some(ApprovalStep::Approved | ApprovalStep::Kept { .. }) => true,
+            Some(ApprovalStep::Covered) => match self.standing.get(&begun.id) {
+                Some(Standing::Given(_)) => true,
+                Some(Standing::TakenBack(back)) => at < back.saturating_add(MAX_CLOCK_DIFFERENCE),
+                None => is_cut,
+            },
+            _ => match self.calls.get(&digest) {
+                Some(state) => matches!(state, ApprovalState::Approved { .. }),
+                None => is_cut,
+            },
+        }
+    }
+
+    /// The ids under which calls have begun that nobody had approved.
+    pub(crate) fn unapproved(&self) -> impl Iterator<Item = &str> {
+        self.unapproved.iter().map(String::as_str)
+    }
+
+    /// The actions that are denied at this time, each with the number of the entry that says so.
+    pub(crate) fn denied(&self, now: u64) -> impl Iterator<Item = (ActionDigest, u64)> {
+        let holds = move |at: u64| now < at.saturating_add(MAX_WAIT_MILLIS);
+        let denied = self.calls.iter().filter(
+            move |(_, state)| matches!(state, ApprovalState::Denied { at, .. } if holds(*at)),
+        );
+        denied.map(|(digest, _)| (*digest, self.numbers[digest]))
+    }
+
+    /// Whether what is kept of a call is what somebody was asked about. Of a call of which nobody knows how it ended, less
+    /// is kept.
+    fn bear_out_content(&self, approval: &Approval) -> bool {
+        match self.asked.get(&approval.digest) {
+            Some(Some(content)) => *content == approval.content_digest(),
+            Some(None) => true,
+            None => !approval.is_pending() || approval.asked < self.forgotten_before,
+        }
+    }
+
+    /// Whether what an approval says that has this id was asked and decided so. One that decides nothing says nothing.
     pub(crate) fn bear_out(&self, id: &str, approval: &Approval) -> bool {
+        if !self.bear_out_content(approval) {
+            return false;
+        }
         let (at, decided) = match approval.state.clone() {
             ApprovalState::Approved { at } => (at, ApprovalState::Approved { at }),
             ApprovalState::Denied { at, reason, .. } => {
@@ -126,7 +206,8 @@ impl LoggedDecisions {
         };
         item.id == standing.key()
             && match self.standing.get(&standing.id) {
-                Some(given) => given.as_ref().is_some_and(is_as_given),
+                Some(Standing::Given(event)) => is_as_given(event),
+                Some(Standing::TakenBack(_)) => false,
                 None => standing.given < self.forgotten_before,
             }
     }

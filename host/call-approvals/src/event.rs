@@ -23,7 +23,11 @@ const MAX_ARGUMENT_BYTES: usize = 2 << 10;
 #[non_exhaustive]
 pub enum ApprovalStep {
     /// Somebody was asked.
-    Asked,
+    Asked {
+        /// The digest of what is kept of the call and shown of it. Entries of former versions have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<ActionDigest>,
+    },
     /// It was approved for one call.
     Approved,
     /// It was denied.
@@ -100,7 +104,7 @@ impl ApprovalEvent {
         let Approval { id, tool, plugin, principal, digest, .. } = approval;
         let is_before = matches!(
             step,
-            ApprovalStep::Asked
+            ApprovalStep::Asked { .. }
                 | ApprovalStep::Approved
                 | ApprovalStep::Denied { .. }
                 | ApprovalStep::Kept { .. }
@@ -138,6 +142,20 @@ impl ApprovalEvent {
             decided_by: None,
             arguments: None,
             step,
+        }
+    }
+
+    /// That the approval of this id, which cannot be read, was forgotten.
+    pub(crate) fn of_damaged(id: &str) -> Self {
+        Self {
+            id: id.to_string(),
+            tool: String::new(),
+            plugin: String::new(),
+            principal: None,
+            digest: None,
+            decided_by: None,
+            arguments: None,
+            step: ApprovalStep::TakenBack,
         }
     }
 

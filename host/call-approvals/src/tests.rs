@@ -9,6 +9,7 @@ use tenon_store::{
 };
 
 use super::*;
+use crate::approval::MAX_WAIT_MILLIS;
 
 const NOW: u64 = 1_000_000;
 
@@ -821,9 +822,9 @@ fn a_standing_approval_that_somebody_edited_is_not_as_the_log_says() {
     assert_eq!(approvals.undocumented(NOW).unwrap(), [id]);
 }
 
-/// Has a call each that waits, is approved, is denied and is unknown, and one that stands. Gives the ids of those three
-/// that are decided.
-fn one_of_each(store: &Arc<dyn Store>) -> [String; 3] {
+/// Has a call each that is approved, is denied and is unknown, one that stands, and one that waits. Gives the ids, but of
+/// the unknown one.
+fn one_of_each(store: &Arc<dyn Store>) -> [String; 4] {
     let approvals = approvals(store);
     let ask = |n: usize| ask(&approvals, &action(json!({ "n": n })));
     let (approved, denied, unknown, standing) = (ask(1), ask(2), ask(3), ask(4));
@@ -833,28 +834,27 @@ fn one_of_each(store: &Arc<dyn Store>) -> [String; 3] {
     drop(begun(take(&approvals, &action(json!({ "n": 3 })))));
     let always = ApprovalScope::Standing { fixed: None };
     let standing = approvals.approve(&standing, always, None, NOW).unwrap().unwrap().id;
-    ask(5);
-    [approved, denied, standing]
+    [approved, denied, standing, ask(5)]
 }
 
 #[test]
 fn what_is_decided_without_a_log_is_found() {
     let store = store();
-    let mut decided = one_of_each(&store);
+    let mut known = one_of_each(&store);
     let approvals = approvals(&store);
     assert_eq!(approvals.undocumented(NOW).unwrap(), [""; 0]);
     store.remove_log(LOG).unwrap();
-    decided.sort();
+    known.sort();
     let found = |now| {
         let mut found = approvals.undocumented(now).unwrap();
         found.sort();
         found
     };
-    assert_eq!(found(NOW), decided);
+    assert_eq!(found(NOW), known);
     // A log that begins anew has not been full.
     let id = ask(&approvals, &action(json!({ "n": 6 })));
     approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
-    assert_eq!(found(NOW), decided);
+    assert_eq!(found(NOW), known);
     // What is over is worth nothing.
     assert_eq!(found(u64::MAX), [""; 0]);
 }
@@ -863,7 +863,7 @@ fn what_is_decided_without_a_log_is_found() {
 fn what_a_full_log_has_forgotten_is_nobodys_edit() {
     let later = NOW + 12 * 3600 * 1_000;
     let store = store();
-    let [approved, _, standing] = one_of_each(&store);
+    let [approved, _, standing, _] = one_of_each(&store);
     let approvals = approvals(&store);
     // New entries take the place of all that were there.
     let entry = NewEntry { at: NOW + 1, value: &[b' '; 500] };
@@ -891,6 +891,141 @@ fn what_a_full_log_has_forgotten_is_nobodys_edit() {
         store.put_item(kind, id, None, &item.value, item.expires, QUOTA).unwrap();
     }
     assert_eq!(approvals.undocumented(NOW).unwrap(), [approved, standing]);
+}
+
+#[test]
+fn a_call_that_begins_without_an_approval_is_found() {
+    let check = |what: &str, forge: &dyn Fn(&Arc<dyn Store>, &str)| {
+        let store = store();
+        let approvals = approvals(&store);
+        let action = action(json!({ "n": 1 }));
+        let id = ask(&approvals, &action);
+        forge(&store, &id);
+        assert!(is_begun(take(&approvals, &action)), "{what}");
+        assert_eq!(approvals.undocumented(NOW).unwrap(), [id], "{what}");
+    };
+    let approve = |store: &Arc<dyn Store>, id: &str| {
+        edit(store, (APPROVALS, id), |value| {
+            value["state"] = "approved".into();
+            value["at"] = NOW.into();
+        });
+    };
+    check("of one that waits", &approve);
+    check("of one that was denied", &|store, id| {
+        approvals(store).deny(id, None, NOW).unwrap();
+        approve(store, id);
+    });
+    check("of one that was used up", &|store, id| {
+        let approvals = approvals(store);
+        approvals.approve(id, ApprovalScope::Once, None, NOW).unwrap();
+        let used = store.item(APPROVALS, id).unwrap().unwrap();
+        begun(take(&approvals, &action(json!({ "n": 1 })))).end("ok", NOW).unwrap();
+        store.put_item(APPROVALS, id, None, &used.value, used.expires, QUOTA).unwrap();
+    });
+
+    // By one that stands and was taken back a while ago.
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    let always = ApprovalScope::Standing { fixed: None };
+    let standing = approvals.approve(&ask(&approvals, &action), always, None, NOW);
+    let id = standing.unwrap().unwrap().id;
+    let (key, _) = only_item(&store, STANDING);
+    let item = store.item(STANDING, &key).unwrap().unwrap();
+    approvals.deny(&id, None, NOW - 100_000).unwrap();
+    store.put_item(STANDING, &key, None, &item.value, item.expires, QUOTA).unwrap();
+    begun(take(&approvals, &action)).end("ok", NOW).unwrap();
+    approvals.deny(&id, None, NOW).unwrap();
+    assert_eq!(approvals.undocumented(NOW).unwrap(), [id]);
+}
+
+#[test]
+fn a_denial_that_is_gone_and_a_call_that_is_shown_otherwise_are_found() {
+    let check = |what: &str, is_denied: bool, change: &dyn Fn(&Arc<dyn Store>, &str)| {
+        let store = store();
+        let approvals = approvals(&store);
+        let id = ask(&approvals, &action(json!({ "n": 5 })));
+        if is_denied {
+            approvals.deny(&id, None, NOW).unwrap();
+        }
+        assert_eq!(approvals.undocumented(NOW).unwrap(), [""; 0], "{what}");
+        change(&store, &id);
+        assert_eq!(approvals.undocumented(NOW).unwrap(), [id], "{what}");
+        // Its time is over then.
+        assert_eq!(approvals.undocumented(NOW + MAX_WAIT_MILLIS).unwrap(), [""; 0], "{what}");
+    };
+    let gone = |store: &Arc<dyn Store>, id: &str| {
+        let version = store.item(APPROVALS, id).unwrap().unwrap().version;
+        assert!(store.remove_item(APPROVALS, id, version).unwrap());
+    };
+    check("gone", true, &gone);
+    check("waits", true, &|store, id| {
+        edit(store, (APPROVALS, id), |value| value["state"] = "pending".into());
+    });
+    check("over", true, &|store, id| {
+        let item = store.item(APPROVALS, id).unwrap().unwrap();
+        store.put_item(APPROVALS, id, Some(item.version), &item.value, Some(1), QUOTA).unwrap();
+    });
+    for is_denied in [false, true] {
+        check("with other arguments", is_denied, &|store, id| {
+            edit(store, (APPROVALS, id), |value| value["call"]["arguments"]["n"] = 55.into());
+        });
+        check("with another digest", is_denied, &|store, id| {
+            edit(store, (APPROVALS, id), |value| {
+                value["argument_digests"]["n"] = value["tool_digest"].clone();
+            });
+        });
+    }
+}
+
+#[test]
+fn what_is_damaged_keeps_nobody_from_other_calls_and_can_be_forgotten() {
+    let store = store();
+    let approvals = approvals(&store);
+    let [action, other] = [1, 2].map(|n| action(json!({ "n": n })));
+    let id = ask(&approvals, &action);
+    let always = ApprovalScope::Standing { fixed: None };
+    let standing = approvals.approve(&id, always, None, NOW).unwrap().unwrap().id;
+    let (key, _) = only_item(&store, STANDING);
+    let waits = ask(&approvals, &other);
+    for (kind, id) in [(STANDING, &*key), (APPROVALS, &*waits)] {
+        let item = store.item(kind, id).unwrap().unwrap();
+        store.put_item(kind, id, Some(item.version), b"{", item.expires, QUOTA).unwrap();
+    }
+    assert!(matches!(take(&approvals, &action), Found::Undecided { .. }));
+    let mut damaged = approvals.damaged().unwrap();
+    damaged.sort();
+    let mut both = vec![standing, waits];
+    both.sort();
+    assert_eq!(damaged, both);
+    for id in both {
+        approvals.deny(&id, None, NOW).unwrap();
+        let again = approvals.deny(&id, None, NOW).unwrap_err();
+        assert!(matches!(again, CallApprovalError::NotFound(_)), "{again}");
+    }
+    assert_eq!(approvals.damaged().unwrap(), [""; 0]);
+    assert!(matches!(take(&approvals, &other), Found::Undecided { .. }));
+}
+
+#[test]
+fn what_was_approved_of_a_plugin_can_be_taken_back() {
+    let store = store();
+    let approvals = approvals(&store);
+    let ask = |n: usize| ask(&approvals, &action(json!({ "n": n })));
+    let (standing, once, unknown) = (ask(1), ask(2), ask(3));
+    let always = ApprovalScope::Standing { fixed: None };
+    approvals.approve(&standing, always, None, NOW).unwrap();
+    approvals.approve(&once, ApprovalScope::Once, None, NOW).unwrap();
+    approvals.approve(&unknown, ApprovalScope::Once, None, NOW).unwrap();
+    drop(begun(take(&approvals, &action(json!({ "n": 3 })))));
+    ask(4);
+    assert_eq!(approvals.end_plugin("another", NOW).unwrap(), 0);
+    let plugin = approvals.list(NOW).unwrap().pop().unwrap().plugin;
+    assert_eq!(approvals.end_plugin(&plugin, NOW).unwrap(), 3);
+    assert!(approvals.standing(NOW).unwrap().is_empty());
+    let left = approvals.list(NOW).unwrap();
+    assert!(matches!(&left[..], [Approval { id, .. }] if *id == unknown), "{left:?}");
+    assert_eq!(approvals.undocumented(NOW).unwrap(), [""; 0]);
 }
 
 #[test]

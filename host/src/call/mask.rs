@@ -523,7 +523,9 @@ fn mask_refusal(redactor: &Redactor, refusal: &mut CallRefusal) {
         CallRefusal::Pending { id: _, by: _, arguments, was_interrupted: _, run: _ } => {
             words(redactor, arguments);
         }
-        CallRefusal::Unasked { by: _, problem } => words(redactor, problem),
+        CallRefusal::Unasked { by: _, problem } | CallRefusal::Unkept { by: _, problem } => {
+            words(redactor, problem);
+        }
         CallRefusal::Denied { reason } => {
             reason.iter_mut().for_each(|reason| words(redactor, reason));
         }
@@ -853,6 +855,7 @@ mod tests {
                 run: None,
             }),
             refused(CallRefusal::Unasked { by: "x".into(), problem: text() }),
+            refused(CallRefusal::Unkept { by: "x".into(), problem: text() }),
             refused(CallRefusal::Denied { reason: Some(text()) }),
         ] {
             check_said(error);

@@ -214,6 +214,15 @@ impl CallError {
         matches!(self, Self::Failed { failure, .. } if !matches!(failure, Failure::Unsupported(_)))
     }
 
+    /// Whether the plugin may have done what was asked of it all the same.
+    pub(crate) fn is_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Failed { failure: Failure::Deadline(_) | Failure::Lost(_), .. } => true,
+            Self::Failed { failure: Failure::Answered(error), .. } => error.is_outcome_unknown(),
+            _ => false,
+        }
+    }
+
     /// Returns a stable code for programs: `not-found`, `invalid-input`, `disabled`, `held`, `vetoed`, or that of a
     /// [`CallRefusal`]. If the plugin failed, it is the contract's code of the plugin's error, or `trapped`, `limit`,
     /// `deadline`, `lost`, `unsupported`, `contract` or `host`.

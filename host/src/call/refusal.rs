@@ -38,6 +38,16 @@ pub enum CallRefusal {
         /// Why nobody can be asked.
         problem: String,
     },
+    /// Somebody would have to approve it, and what was decided cannot be read or written.
+    #[error(
+        "has to be approved, by {by}, and what is decided of calls cannot be read or written: {problem}"
+    )]
+    Unkept {
+        /// The rule, or the mode where no rule speaks of it.
+        by: String,
+        /// What is wrong with the store.
+        problem: String,
+    },
     /// Somebody was asked, and does not want it.
     #[error("was denied{}", Reason(.reason))]
     Denied {
@@ -60,6 +70,7 @@ impl CallRefusal {
         match self {
             Self::Forbidden { .. } => "forbidden",
             Self::Pending { .. } | Self::Unasked { .. } => "approval-required",
+            Self::Unkept { .. } => "state",
             Self::Denied { .. } => "approval-denied",
             Self::Running { .. } => "approval-in-use",
         }

@@ -122,7 +122,10 @@ async fn approve<R: Request>(
             error if error.is_full() => {
                 "too many calls wait for approval; `tenon pending` shows them".to_string()
             }
-            error => format!("nobody can be asked: {}", chain(error)),
+            error => {
+                let (by, problem) = (by.to_string(), chain(error));
+                return refused(state, CallRefusal::Unkept { by, problem });
+            }
         };
         refused(state, CallRefusal::Unasked { by: by.to_string(), problem })
     };
@@ -201,6 +204,7 @@ fn pending(call: CallToApprove, id: String) -> CallRefusal {
     if arguments.len() > MAX_REPEATED_BYTES {
         arguments = format!("{}…", cut(&arguments, MAX_REPEATED_BYTES));
     }
+    let arguments = exact_json(&arguments).into_owned();
     // A run does not wait for what a plugin calls.
     let run = run.filter(|_| caller.is_none());
     CallRefusal::Pending { id, by, arguments, was_interrupted: interrupted.is_some(), run }
@@ -367,11 +371,15 @@ fn decision(content: &serde_json::Map<String, Value>, has_run: bool) -> CallAppr
     }
 }
 
-/// A call that was approved has ended so.
-pub(super) async fn end(state: &mut CallState, outcome: &'static str) {
+/// A call that was approved has ended so, if that is known.
+pub(super) async fn end(state: &mut CallState, outcome: Option<&'static str>) {
     let Some(begun) = state.begun.take() else { return };
     let ended = state.invoke_context.permissions.clone();
-    if let Err(error) = ended.run(move |_, now| begun.end(outcome, now)).await {
+    let end = move |_: &Arc<CallApprovals>, now| match outcome {
+        Some(outcome) => begun.end(outcome, now),
+        None => begun.lose(now),
+    };
+    if let Err(error) = ended.run(end).await {
         tracing::warn!("how an approved call ended is not kept: {}", chain(&error));
     }
 }

@@ -237,7 +237,8 @@ pub(super) async fn run<R: Request>(
         Ok(answer) => answer.outcome(),
         Err(error) => error.code(),
     };
-    permission::end(&mut state, outcome).await;
+    let is_known = !result.as_ref().is_err_and(CallError::is_outcome_unknown);
+    permission::end(&mut state, is_known.then_some(outcome)).await;
     let usage = state.usage();
     match result {
         Ok(answer) if R::Answer::GOES_ON => Ok(answer.map(|answer| answer.ending(state))),

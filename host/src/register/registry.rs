@@ -234,9 +234,13 @@ impl RegistrySettings {
         name: &ToolName,
         original: &str,
         hints: ToolAnnotations,
+        is_of_host: bool,
     ) -> CallPolicy {
         let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
-        self.calls.of(name.as_str(), users_name.as_str(), plugin.owner, hints)
+        // What the host does with any plugin is also called by the name that it has for all of them.
+        let names = [name.as_str(), original];
+        let names = if is_of_host { &names[..] } else { &names[..1] };
+        self.calls.of_any(names, users_name.as_str(), plugin.owner, hints)
     }
 }
 
@@ -497,11 +501,12 @@ impl Registry {
             false => definition,
         };
         // Nobody has vouched for what a server says of itself; what the host does it knows.
+        let is_of_host = matches!(served, ServedBy::ByHost(_));
         let is_believed = plugin.loaded.kind() != PluginKind::Mcp
-            || matches!(served, ServedBy::ByHost(_))
+            || is_of_host
             || self.settings.believed.has(id, plugin.loaded.owner());
         let hints = is_believed.then_some(&definition.annotations);
-        let constraints = self.call_settings(plugin, &name, &definition.name, hints);
+        let constraints = self.call_settings(plugin, &name, &definition.name, hints, is_of_host);
         let tool_metrics = Arc::new(ToolMetrics::new(id, name.as_str()));
         // What another plugin has and nobody may call does not stand in the way.
         self.absent.remove(&name);
@@ -665,7 +670,7 @@ impl Registry {
         }
         let hints =
             operation_tools::as_tool(operation).map(|declared| &declared.definition.annotations);
-        Ok((self.call_settings(plugin, &name, original, hints), None))
+        Ok((self.call_settings(plugin, &name, original, hints, true), None))
     }
 
     /// How a tool of a plugin is called, by what the operator says and what it says of itself, as far as that is believed.
@@ -675,10 +680,11 @@ impl Registry {
         name: &ToolName,
         original: &str,
         hints: Option<&ToolAnnotations>,
+        is_of_host: bool,
     ) -> CallSettings {
         let owner = (&plugin.loaded).into();
-        let policy =
-            self.settings.policy(owner, name, original, hints.copied().unwrap_or_default());
+        let known = hints.copied().unwrap_or_default();
+        let policy = self.settings.policy(owner, name, original, known, is_of_host);
         CallSettings::new(hints, self.settings.rule(owner, name, original)).with_policy(policy)
     }
 

@@ -237,9 +237,13 @@ fn check_entries(store: &dyn LogStore, log: &str, summary: LogSummary) -> StoreR
             number += 1;
         }
     }
-    match hash == summary.last && bytes == summary.bytes {
+    let follows = store.entries_from(log, summary.next, 1)?;
+    // What was added since is no entry that the log does not know of.
+    let is_stray =
+        !follows.is_empty() && store.log(log)?.is_some_and(|now| now.next == summary.next);
+    match hash == summary.last && bytes == summary.bytes && !is_stray {
         true => Ok(LogCheck::Whole(summary)),
-        // The last entries are missing, or what is said of all of them is wrong.
+        // The last entries are missing, there are more, or what is said of all of them is wrong.
         false => Ok(LogCheck::Broken(number)),
     }
 }

@@ -59,6 +59,9 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+/// What `outcome` in the data of an error is where nobody knows whether something was done.
+const OUTCOME_UNKNOWN: &str = "unknown";
+
 impl Error {
     /// An error of this kind, with a message for people.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -98,6 +101,14 @@ impl Error {
     /// It failed for a reason that has no code.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Failed, message)
+    }
+
+    /// Whether what was asked for may have been done although this came of it: it took too long, or its `data` says so by
+    /// a member `outcome` that is `"unknown"`.
+    pub fn is_outcome_unknown(&self) -> bool {
+        let data = self.data.as_ref().map(Json::value);
+        self.code == ErrorCode::Timeout
+            || data.is_some_and(|data| data["outcome"] == OUTCOME_UNKNOWN)
     }
 
     /// The same, saying how long to wait before another attempt.

@@ -198,6 +198,11 @@ fn a_log_that_somebody_has_changed_is_broken_there() {
     check("DELETE FROM log_entries WHERE number = 5", Some(5));
     check("DELETE FROM log_entries", Some(1));
     check("UPDATE logs SET last = zeroblob(32)", Some(6));
+    check(
+        "INSERT INTO log_entries (log, number, at, value, hash)
+         SELECT log, 6, at, value, hash FROM log_entries WHERE number = 5",
+        Some(6),
+    );
     check("UPDATE logs SET before = randomblob(32)", Some(1));
     // Two entries that change places.
     check(
