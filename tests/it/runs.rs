@@ -493,6 +493,16 @@ async fn data_that_could_not_be_kept_is_refused_at_once() {
     platform.shutdown().await;
 }
 
+/// Changes what a store keeps of a run.
+fn change_kept(store: &SqliteStore, id: &str, change: impl FnOnce(&mut Value)) {
+    let item = store.item("runs", id).unwrap().unwrap();
+    let mut kept: Value = serde_json::from_slice(&item.value).unwrap();
+    change(&mut kept);
+    let (value, version) = (kept.to_string().into_bytes(), Some(item.version));
+    let quota = ItemQuota { items: 10, bytes: 100_000 };
+    store.put_item("runs", id, version, &value, item.expires, quota).unwrap();
+}
+
 #[tokio::test]
 async fn a_run_that_makes_another_call_than_it_paused_for_is_ended() {
     let project = project(ASK);
@@ -503,14 +513,10 @@ async fn a_run_that_makes_another_call_than_it_paused_for_is_ended() {
     let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
     platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
     // As if the script had computed other arguments before.
-    let store = open();
-    let item = store.item("runs", &paused.id).unwrap().unwrap();
-    let mut kept: Value = serde_json::from_slice(&item.value).unwrap();
-    assert_eq!(kept["tool"], "notes__write");
-    kept["arguments"] = "00".repeat(32).into();
-    let (value, version) = (kept.to_string().into_bytes(), Some(item.version));
-    let quota = ItemQuota { items: 10, bytes: 100_000 };
-    store.put_item("runs", &paused.id, version, &value, item.expires, quota).unwrap();
+    change_kept(&open(), &paused.id, |kept| {
+        assert_eq!(kept["tool"], "notes__write");
+        kept["arguments"] = "00".repeat(32).into();
+    });
     let resumed = resume(&platform, &paused.id).await.unwrap();
     let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
     assert_eq!(code, "diverged");
@@ -580,4 +586,214 @@ async fn a_run_pauses_for_what_it_reads_as_well() {
     platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
     assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!("text"));
     platform.shutdown().await;
+}
+
+#[test]
+fn a_run_of_a_project_goes_on_there_only() {
+    let project = approved(ASK);
+    project.write("s.rhai", "notes.write(#{ path: \"/a\" })");
+    // A project with a plugin of the same id, and no rule.
+    project.write("other/tenon.toml", "plugins.folders = [\"own\"]");
+    for file in ["own/notes/notes.rhai", "own/notes/plugin.toml"] {
+        let content = std::fs::read(project.path(file)).unwrap();
+        project.write(&format!("other/{file}"), content);
+    }
+    let paused = parsed(&project.tenon(&["--json", "run", "s.rhai"]));
+    let (id, approval) =
+        (paused["id"].as_str().unwrap(), paused["paused"]["approval"].as_str().unwrap());
+    let elsewhere = project.tenon(&["--project", "other", "run", "--resume", id]);
+    assert_eq!(elsewhere.status.code(), Some(2), "{}", stdout(&elsewhere));
+    let folder = project.path("").canonicalize().unwrap();
+    let folder = folder.to_str().unwrap();
+    let expected = format!(
+        "the run {id} began in the project {folder}, and goes on there only: `tenon run --resume {id}` in that folder"
+    );
+    let said = stderr(&elsewhere);
+    assert!(said.contains(&expected), "{said}");
+    let shown = stdout(&project.tenon(&["runs", "show", id]));
+    assert!(shown.contains(&format!("  project: {folder}\n")), "{shown}");
+    // Wherever it is approved, it is said where it goes on.
+    let approve = project.tenon(&["--project", "other", "approve", approval, "--yes"]);
+    let (said, expected) =
+        (stderr(&approve), format!("`tenon --project {folder} run --resume {id}` goes on"));
+    assert!(said.contains(&expected), "{said}");
+    let resumed = project.tenon(&["run", "--resume", id]);
+    assert_eq!(stdout(&resumed), "write 1\n", "{}", stderr(&resumed));
+}
+
+#[tokio::test]
+async fn a_call_that_waited_is_made_of_another_plugin_with_another_approval_only() {
+    let project = project(ASK);
+    let open = || SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, open()).await;
+    let written = "notes.writes().count";
+    let paused = run(&platform, "notes.write(#{ path: \"/a\" })").await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    // A host over the same store, which has another plugin of this id, and no rule.
+    let changed = SCRIPT.replace("Writes a note", "Writes another note");
+    let of_other = Project::with_notes("", &changed);
+    let other = host(&of_other, open()).await;
+    for _ in 0..2 {
+        let resumed = resume(&other, &paused.id).await.unwrap();
+        let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
+        assert_eq!(code, "diverged");
+        assert!(message.contains("the call of notes__write waited for an approval"), "{message}");
+        assert!(message.ends_with("\nthe run is still paused"), "{message}");
+    }
+    assert_eq!(done(&run(&other, written).await), &json!(0));
+    other.shutdown().await;
+    // Where it asks as well, somebody decides of that one.
+    let of_asking = Project::with_notes(ASK, &changed);
+    let asking = host(&of_asking, open()).await;
+    let again = resume(&asking, &paused.id).await.unwrap();
+    assert!(
+        matches!(&again.outcome, RunOutcome::Paused { approval: of, .. } if of != approval),
+        "{again:?}"
+    );
+    assert_eq!(done(&run(&asking, written).await), &json!(0));
+    asking.shutdown().await;
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_call_that_waited_beside_others_is_held_to_its_plugin() {
+    let project = project(ASK);
+    let open = || SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, open()).await;
+    let script = "parallel([|| notes.write(#{ path: \"/a\" }), || notes.write(#{ path: \"/b\" })])";
+    // One may pause the run before the other begins.
+    let paused = loop {
+        let paused = run(&platform, script).await;
+        let (kept, _) = platform.run(&paused.id).await.unwrap().expect("it is kept");
+        if kept.waiting.len() == 2 {
+            break paused;
+        }
+    };
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    let pending = platform.pending_calls().await.unwrap();
+    let call = pending.iter().find(|call| call.id == *approval).expect("it waits");
+    // Of another plugin, only the call that the run names is asked about.
+    let rule = format!(
+        "[[tools.notes__write.when]]\napprove = \"ask\"\narguments.\"/path\".equals = {}\n",
+        call.call.arguments["path"]
+    );
+    let changed = SCRIPT.replace("Writes a note", "Writes another note");
+    let of_other = Project::with_notes(&rule, &changed);
+    let other = host(&of_other, open()).await;
+    let resumed = resume(&other, &paused.id).await.unwrap();
+    assert!(!matches!(resumed.outcome, RunOutcome::Done(_)), "{resumed:?}");
+    assert_eq!(done(&run(&other, "notes.writes().count").await), &json!(0));
+    other.shutdown().await;
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_time_of_a_run_goes_on_when_it_is_resumed() {
+    let project = project(ASK);
+    let store = SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, SqliteStore::open(project.path("own.db")).unwrap()).await;
+    let resumed_after = async |micros: u64| {
+        let paused = run(&platform, "notes.write(#{ path: \"/a\" })").await;
+        let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+        platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+        change_kept(&store, &paused.id, |kept| {
+            assert_eq!(kept["wallMicros"], paused.usage.wall_micros, "{kept}");
+            kept["wallMicros"] = micros.into();
+        });
+        resume(&platform, &paused.id).await.unwrap()
+    };
+    let resumed = resumed_after(100_000_000).await;
+    assert_eq!(done(&resumed), &json!("write 1"));
+    assert!(resumed.usage.wall_micros > 100_000_000, "{:?}", resumed.usage);
+    // Nothing is begun where there is no time left.
+    let resumed = resumed_after(300_000_000).await;
+    let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
+    assert_eq!((&**code, &**message), ("limit", "it took longer than 300s (`runs.wall`)"));
+    assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(1));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_run_is_as_long_as_its_result_may_be() {
+    let platform = host(&project("runs.output_kib = 1"), memory()).await;
+    for fails in ["parse_int(t)", "call_tool(t)", "throw t", "tools.describe(t)"] {
+        let script = format!("let t = \"x\"; while t.len() < 500_000 {{ t += t; }}\n{fails}");
+        let failed = run(&platform, &script).await;
+        let RunOutcome::Failed { message, .. } = &failed.outcome else { panic!("{failed:?}") };
+        assert!(message.starts_with("script:"), "{fails}: {message:.80}");
+        assert!(message.ends_with('…'), "{fails}: {message:.80}");
+        assert_eq!(message.len(), (1 << 10) + '…'.len_utf8(), "{fails}");
+    }
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_pause_says_how_its_call_is_made() {
+    let project = project(ASK);
+    let long = "tool(#{ name: \"long\", description: \"Is long\" }, |a| {
+        let t = \"x\";
+        while t.len() < 500_000 { t += t; }
+        t
+    });";
+    project.write("own/notes/notes.rhai", format!("{SCRIPT}{long}"));
+    let platform = host(&project, memory()).await;
+    let script = "notes.long(); notes.write(#{ path: \"/a\" })";
+    let failed = run(&platform, script).await;
+    let RunOutcome::Failed { code, message } = &failed.outcome else { panic!("{failed:?}") };
+    assert_eq!(code, "limit");
+    let pending = platform.pending_calls().await.unwrap();
+    let [call] = &pending[..] else { panic!("{pending:?}") };
+    let expected = format!(
+        "the call of notes__write has to be approved, and the run cannot pause for it: the answer of notes__long was too \
+         long to be kept; `tenon approve {}` approves the call, and then the script can be run anew",
+        call.id
+    );
+    assert_eq!(*message, expected);
+    platform.approve_call(&call.id, ApprovalScope::Once, None).await.unwrap();
+    assert_eq!(done(&run(&platform, script).await), &json!("write 1"));
+    platform.shutdown().await;
+}
+
+#[test]
+fn a_cancelled_run_says_which_of_its_calls_still_wait() {
+    let project = approved(ASK);
+    project.write("s.rhai", "notes.write(#{ path: \"/a\" })");
+    let pause = || {
+        let paused = parsed(&project.tenon(&["--json", "run", "s.rhai"]));
+        let text = |value: &Value| value.as_str().expect("it is a text").to_string();
+        (text(&paused["id"]), text(&paused["paused"]["approval"]))
+    };
+    let cancelled = |id: &str| {
+        let output = project.tenon(&["runs", "cancel", id]);
+        assert_eq!(stdout(&output), format!("{id} is cancelled\n"), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let (first, approval) = pause();
+    let said = cancelled(&first);
+    let waits = format!(
+        "the call of notes__write still waits under {approval}, where it can be approved: `tenon deny {approval}` ends that"
+    );
+    assert!(said.contains(&waits), "{said}");
+    let listed = stdout(&project.tenon(&["runs"]));
+    assert!(listed.starts_with(&first) && listed.contains("  cancelled  "), "{listed}");
+    let listed = parsed(&project.tenon(&["--json", "runs"]));
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["code"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
+    // The same call of another run is the same to whoever approves it.
+    let (second, again) = pause();
+    assert_eq!(again, approval);
+    assert!(project.tenon(&["approve", &approval, "--yes"]).status.success());
+    let said = cancelled(&second);
+    let is_approved = format!("the call of notes__write is approved under {approval}");
+    assert!(said.contains(&is_approved) && said.contains("takes that back"), "{said}");
+    assert!(project.tenon(&["deny", &approval]).status.success());
+    project.write(
+        "s.rhai",
+        "let said = (); try { notes.write(#{ path: \"/a\" }) } catch (e) { said = e; } `${said}`",
+    );
+    let denied = stdout(&project.tenon(&["run", "s.rhai"]));
+    assert!(denied.contains("was denied"), "{denied}");
 }

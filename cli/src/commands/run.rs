@@ -54,7 +54,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let found = open::found(common)?;
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(None) };
     open::with(common, found.platform(|_| true), async |platform| {
-        let runner = runner(platform, caller);
+        let runner = runner(platform, caller, paused_run::project(common));
         let report = match (script, &resume) {
             (Some(script), _) => runner.run(script, data).await?,
             (None, Some(id)) => match runner.resume(id).await {
@@ -77,10 +77,14 @@ async fn of_somebody_else(platform: &Platform, id: &str) -> Result<Error, Error>
     Ok(Error::Input(format!("the run {id} is of {owner}, who resumes it")))
 }
 
-/// What runs scripts with all tools.
-fn runner(platform: &Platform, caller: Caller) -> Runner {
+/// What runs scripts with all tools, in this project where there is one.
+fn runner(platform: &Platform, caller: Caller, project: Option<String>) -> Runner {
     let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
-    platform.runner(&catalog, caller)
+    let runner = platform.runner(&catalog, caller);
+    match project {
+        Some(project) => runner.in_project(project),
+        None => runner,
+    }
 }
 
 /// The text of a file, or of standard input.
@@ -158,9 +162,10 @@ impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => Self::State(error),
-            RunError::NotFound(_) | RunError::NotPaused { .. } | RunError::NotCancelled { .. } => {
-                Self::Input(error.to_string())
-            }
+            RunError::NotFound(_)
+            | RunError::NotPaused { .. }
+            | RunError::OtherProject { .. }
+            | RunError::NotCancelled { .. } => Self::Input(error.to_string()),
             other => Self::Host(other.to_string()),
         }
     }

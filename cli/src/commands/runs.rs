@@ -26,8 +26,8 @@ use crate::{Common, blocking, call_approval, open, output};
   tenon runs cancel R-3K7QZ0M2X9TB
   tenon runs promote R-3K7QZ0M2X9TB --name tidy
 
-A run is kept for a week. One that is paused waits for the approval of a call. One whose process has died is unknown: \
-which of its calls were made is not known, and it cannot go on.")]
+A run is kept for a week. One that is paused waits for the approval of a call. One whose process has died, or that nobody \
+waited for any more, is unknown: which of its calls were made is not known, and it cannot go on.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -88,13 +88,39 @@ fn shown(common: &Common, id: String) -> Result<ExitCode, Error> {
 }
 
 fn cancel(common: &Common, id: String) -> Result<ExitCode, Error> {
-    runs(common)?.cancel(&id, store::now())?;
-    let id = id.to_ascii_uppercase();
-    match common.json {
-        true => output::json(&json!({ "id": id, "cancelled": true }))?,
-        false => output::line(format!("{id} is cancelled"))?,
+    let run = runs(common)?.cancel(&id, store::now())?;
+    let left = left_calls(common, &run)?;
+    let id = &run.id;
+    if common.json {
+        let approvals: Vec<&str> = left.iter().map(|call| call.id.as_str()).collect();
+        output::json(&json!({ "id": id, "cancelled": true, "approvals": approvals }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!("{id} is cancelled"))?;
+    for PendingCall { id, tool, state, .. } in &left {
+        let deny = hint::command(common, "deny");
+        let said = match state {
+            ApprovalState::Approved { .. } => format!(
+                "the call of {tool} is approved under {id}, and the same caller can still make it: `{deny} {id}` takes that back"
+            ),
+            _ => format!(
+                "the call of {tool} still waits under {id}, where it can be approved: `{deny} {id}` ends that"
+            ),
+        };
+        output::note(&one_line(&said));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The calls of a paused run that wait for an approval or have one: another run of the same caller may make them.
+fn left_calls(common: &Common, run: &Run) -> Result<Vec<PendingCall>, Error> {
+    let RunState::Paused { approval, .. } = &run.state else { return Ok(Vec::new()) };
+    let mut calls = call_approval::approvals(common)?.list(store::now())?;
+    calls.retain(|call| {
+        let is_left = call.is_undecided() || matches!(call.state, ApprovalState::Approved { .. });
+        is_left && (call.id == *approval || call.call.run.as_ref() == Some(&run.id))
+    });
+    Ok(calls)
 }
 
 fn list(common: &Common) -> Result<ExitCode, Error> {
@@ -158,8 +184,10 @@ fn decided(calls: &[PendingCall], approval: &str) -> Decision {
 fn form(run: &Run) -> Value {
     let mut form = serde_json::to_value(run).unwrap_or_default();
     if let Some(members) = form.as_object_mut() {
-        // It says which process runs it, to nobody but the store.
+        members.insert("state".into(), run.state.as_str().into());
+        // These say something to the store and to whoever resumes it, and to nobody else.
         members.remove("lock");
+        members.remove("waiting");
         // Its entries are shown under this name.
         if let Some(hash) = members.remove("journal") {
             members.insert("journalHash".into(), hash);
@@ -186,6 +214,7 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         ("profile", &run.of.profile),
         ("agent", &run.of.agent),
         ("session", &run.of.session),
+        ("project", &run.of.project),
     ];
     for (word, name) in known {
         if let Some(name) = name {
@@ -233,9 +262,7 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
         }
         RunState::Done { value, .. } => format!("result: {}", visible_json(&value.to_string())),
         RunState::Failed { code, message, .. } => format!("{code}: {message}"),
-        RunState::Unknown => {
-            "it was given up in the middle: which calls were made after these is not known".into()
-        }
+        RunState::Unknown => RunState::UNKNOWN.into(),
         _ => return Ok(ExitCode::SUCCESS),
     };
     output::line(visible(&end))?;

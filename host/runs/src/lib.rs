@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! running ──▶ paused ──resume──▶ running ──▶ done, failed
-//!    │           └──────cancel──▶ failed
+//!    │           └──────cancel──▶ failed, with the code `cancelled`
 //!    └────the process died, or the run was dropped──▶ unknown
 //! ```
 //!
@@ -23,7 +23,7 @@ mod tests;
 pub use journal::{
     ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
 };
-pub use run::{NewRun, Run, RunState};
+pub use run::{NewRun, Resumer, Run, RunState};
 pub use runs::{EndedRun, RunHold, Runs};
 
 use tenon_store::StoreError;
@@ -46,6 +46,16 @@ pub enum RunError {
         /// Why.
         why: String,
     },
+    /// It goes on in another project only.
+    #[error(
+        "the run {id} began in the project {project}, and goes on there only: `tenon run --resume {id}` in that folder"
+    )]
+    OtherProject {
+        /// The run.
+        id: String,
+        /// The folder of its project.
+        project: String,
+    },
     /// It cannot be cancelled.
     #[error("the run {id} cannot be cancelled: {why}")]
     NotCancelled {
@@ -55,7 +65,10 @@ pub enum RunError {
         why: String,
     },
     /// As many runs of its principal are paused as may be.
-    #[error("{0} runs of the same caller are paused already, which is all that there is room for")]
+    #[error(
+        "{0} runs of the same caller are paused already, which is all that there is room for: `tenon runs` lists them, and \
+         `tenon runs cancel ID` ends one"
+    )]
     TooManyPaused(u64),
     /// What is kept of it cannot be read.
     #[error("what is kept of the run {0} is damaged")]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tenon_store::IdKind;
 
 use crate::journal::ArgumentsDigest;
@@ -27,6 +28,20 @@ pub struct NewRun {
     /// The session, if it is of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The project that it belongs to, by its folder, if it belongs to one. It goes on there only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+/// Who resumes a run, and where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resumer<'a> {
+    /// Whose runs they are, if known.
+    pub principal: Option<&'a str>,
+    /// The profile that the client uses, if it uses one.
+    pub profile: Option<&'a str>,
+    /// The project, by its folder, if it is in one.
+    pub project: Option<&'a str>,
 }
 
 impl NewRun {
@@ -83,12 +98,19 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// The state as people and programs read it.
+    /// The code of a run that was cancelled, or that nobody waited for any more.
+    pub const CANCELLED: &str = "cancelled";
+
+    /// What is said of a run of which it is not known how far it came.
+    pub const UNKNOWN: &str = "its process died, or nobody waited for it any more, and which of its calls were made is not known";
+
+    /// The state as people and programs read it. One that was cancelled has not failed.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Running { .. } => "running",
             Self::Paused { .. } => "paused",
             Self::Done { .. } => "done",
+            Self::Failed { code, .. } if code == Self::CANCELLED => "cancelled",
             Self::Failed { .. } => "failed",
             Self::Unknown => "unknown",
         }
@@ -97,6 +119,10 @@ impl RunState {
 
 /// The longest message of a run that is too long to be kept whole, in bytes.
 const MAX_SHORT_BYTES: usize = 4 << 10;
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,6 +137,13 @@ pub struct Run {
     /// The hash of the last entry of its journal, where it goes on no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<String>,
+    /// How long it had taken in all its attempts when it paused last, in microseconds.
+    #[serde(default, rename = "wallMicros", skip_serializing_if = "is_zero")]
+    pub wall_micros: u64,
+    /// The digests of the tools whose calls waited for an approval when it paused last, by the places of the calls. Of another
+    /// tool no such call is made without an approval.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: BTreeMap<String, String>,
     /// What began.
     #[serde(flatten)]
     pub of: NewRun,
@@ -120,6 +153,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// A run that has begun at this time, and came so far in its first attempt.
+    pub(crate) fn new(id: String, of: NewRun, began: u64, state: RunState) -> Self {
+        let (wall_micros, waiting) = Default::default();
+        Self { id, began, attempts: 1, journal: None, wall_micros, waiting, of, state }
+    }
+
     /// Whether it waits for the approval of a call.
     pub fn is_paused(&self) -> bool {
         matches!(self.state, RunState::Paused { .. })

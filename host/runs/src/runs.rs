@@ -1,5 +1,6 @@
 //! The runs of a store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
@@ -9,7 +10,7 @@ use tenon_store::{
 };
 
 use crate::journal::{self, Journal, JournalEntry};
-use crate::run::{NewRun, Run, RunState, random_id};
+use crate::run::{NewRun, Resumer, Run, RunState, random_id};
 use crate::{Result, RunError};
 
 /// The kind of items that runs are.
@@ -49,7 +50,7 @@ impl EndedRun {
         state: RunState,
         journal: Vec<JournalEntry>,
     ) -> Self {
-        Self { run: Run { id, began, attempts: 1, journal: None, of, state }, journal }
+        Self { run: Run::new(id, of, began, state), journal }
     }
 }
 
@@ -83,8 +84,7 @@ impl Runs {
     /// Where the store fails, or is full of runs that go on.
     pub fn begin(self: &Arc<Self>, id: String, of: NewRun, began: u64) -> Result<RunHold> {
         let lock = self.process_lock()?;
-        let state = RunState::Running { lock };
-        let run = Run { id, began, attempts: 1, journal: None, of, state };
+        let run = Run::new(id, of, began, RunState::Running { lock });
         let version = self.put(&run, None, began)?;
         let version = version.ok_or_else(|| RunError::Exists(run.id.clone()))?;
         let runs = self.clone();
@@ -157,22 +157,23 @@ impl Runs {
         }
     }
 
-    /// Has a run go on that is paused, for whoever began it. Gives what it has done so far.
+    /// Has a run go on that is paused, for whoever began it, and in the project that it belongs to. Gives what it has done so
+    /// far.
     ///
     /// # Errors
     ///
-    /// Where there is no such run of theirs, it is not paused, somebody else was faster, or its journal is not whole.
+    /// Where there is no such run of theirs, it is not paused, it belongs to another project, somebody else was faster, or its
+    /// journal is not whole.
     pub fn resume(
         self: &Arc<Self>,
         id: &str,
-        principal: Option<&str>,
-        profile: Option<&str>,
+        by: Resumer<'_>,
         now: u64,
     ) -> Result<(RunHold, Journal)> {
         let not_found = || RunError::NotFound(id.to_string());
         let (run, version) = self.read(id, now)?.ok_or_else(not_found)?;
         // Who may not have it is told that there is none.
-        if run.of.principal.as_deref() != principal || run.of.profile.as_deref() != profile {
+        if run.of.principal.as_deref() != by.principal || run.of.profile.as_deref() != by.profile {
             return Err(not_found());
         }
         let not_paused =
@@ -181,13 +182,15 @@ impl Runs {
             RunState::Paused { .. } => {}
             RunState::Running { .. } => return Err(not_paused("it runs")),
             RunState::Unknown => {
-                let why =
-                    "its process died, and which of its calls were made is not known; run it anew";
-                return Err(not_paused(why));
+                return Err(not_paused(&format!("{}; run it anew", RunState::UNKNOWN)));
             }
             RunState::Done { .. } | RunState::Failed { .. } => {
                 return Err(not_paused("it has ended"));
             }
+        }
+        // Elsewhere a plugin of the same name may be another one, and other rules hold.
+        if let Some(project) = run.of.project.clone().filter(|of| Some(of.as_str()) != by.project) {
+            return Err(RunError::OtherProject { id: run.id, project });
         }
         if !self.is_as_written(&run)? {
             return Err(RunError::Damaged(id.to_string()));
@@ -204,12 +207,13 @@ impl Runs {
         Ok((hold, journal.into_iter().collect()))
     }
 
-    /// Cancels a paused run: it goes on no more. What it has done stays done.
+    /// Cancels a paused run: it goes on no more. What it has done stays done, and calls that wait for an approval still do. Gives
+    /// the run as it was.
     ///
     /// # Errors
     ///
     /// Where there is no such run, it is not paused, or the store fails.
-    pub fn cancel(&self, id: &str, now: u64) -> Result<()> {
+    pub fn cancel(&self, id: &str, now: u64) -> Result<Run> {
         let not_found = || RunError::NotFound(id.to_string());
         let (run, version) = self.read(id, now)?.ok_or_else(not_found)?;
         let not_paused = |why: &str| {
@@ -223,9 +227,9 @@ impl Runs {
             }
             _ => return Err(not_paused("it has ended")),
         }
-        let cancelled = ended(run, "cancelled", "an operator cancelled it");
+        let cancelled = ended(run.clone(), RunState::CANCELLED, "an operator cancelled it");
         let put = self.put(&cancelled, Some(version), now)?;
-        put.map(drop).ok_or_else(|| not_paused("somebody else has resumed it"))
+        put.map(|_| run).ok_or_else(|| not_paused("somebody else has resumed it"))
     }
 
     /// Ends all paused runs of a principal: nobody else who gets that name is to resume them.
@@ -499,6 +503,12 @@ impl RunHold {
     /// How it was paused before it was resumed.
     pub fn paused_at(&self) -> Option<&RunState> {
         self.before.as_ref().map(|before| &before.state)
+    }
+
+    /// Notes what a run that pauses goes on with besides its journal: how long it took in all its attempts, in microseconds, and
+    /// the digests of the tools whose calls wait for an approval, by the places of the calls.
+    pub fn note_pause(&mut self, wall_micros: u64, waiting: BTreeMap<String, String>) {
+        (self.run.wall_micros, self.run.waiting) = (wall_micros, waiting);
     }
 
     /// The run pauses or has ended: what it has done since it began or went on is written, and then how far it came.

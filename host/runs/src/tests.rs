@@ -1,6 +1,7 @@
 //! What becomes of runs, step by step.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::mem::forget;
 use std::sync::Arc;
 use tenon_store::{ItemQuota, SqliteStore, Store};
@@ -37,7 +38,8 @@ fn paused() -> RunState {
 }
 
 fn resume(runs: &Arc<Runs>, id: &str) -> std::result::Result<(RunHold, Journal), String> {
-    runs.resume(id, Some("ada"), None, NOW).map_err(|error| error.to_string())
+    let ada = Resumer { principal: Some("ada"), ..Resumer::default() };
+    runs.resume(id, ada, NOW).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -56,7 +58,8 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, paused());
     // Nobody else goes on with it.
     for (principal, profile) in [(Some("bob"), None), (None, None), (Some("ada"), Some("p"))] {
-        let error = other.resume(&id, principal, profile, NOW).unwrap_err();
+        let by = Resumer { principal, profile, ..Resumer::default() };
+        let error = other.resume(&id, by, NOW).unwrap_err();
         assert_eq!(error.to_string(), format!("there is no run {id}"));
     }
     let (hold, journal) = resume(&other, &id).unwrap();
@@ -168,7 +171,8 @@ fn a_run_whose_process_died_or_that_nobody_waits_for_is_unknown() {
     assert_eq!(states(&other), ["unknown", "unknown"]);
     for id in [dropped, killed] {
         let why = resume(&other, &id).unwrap_err();
-        assert!(why.contains("its process died"), "{why}");
+        let expected = format!("the run {id} cannot go on: {}; run it anew", RunState::UNKNOWN);
+        assert_eq!(why, expected);
     }
 }
 
@@ -222,7 +226,9 @@ fn a_principal_with_too_many_paused_runs_keeps_nobody_else_from_pausing() {
     paused_first.unwrap();
     pause("ada").1.unwrap();
     let (third, refused) = pause("ada");
-    assert!(refused.unwrap_err().starts_with("2 runs of the same caller are paused"));
+    let refused = refused.unwrap_err();
+    assert!(refused.starts_with("2 runs of the same caller are paused"), "{refused}");
+    assert!(refused.ends_with("and `tenon runs cancel ID` ends one"), "{refused}");
     let state = runs.get(&third, NOW).unwrap().unwrap().state;
     assert!(matches!(&state, RunState::Failed { code, .. } if code == "limit"), "{state:?}");
     pause("bob").1.unwrap();
@@ -242,10 +248,67 @@ fn a_cancelled_run_goes_on_no_more() {
     let why = cancel(&id).unwrap_err();
     assert!(why.contains("cannot be cancelled: it runs"), "{why}");
     hold.end(paused(), &[], NOW).unwrap();
-    cancel(&id).unwrap();
+    // Its call still waits: whoever cancels it is told under which approval.
+    assert_eq!(cancel(&id).unwrap().state, paused());
+    assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state.as_str(), "cancelled");
     assert_eq!(resume(&runs, &id).unwrap_err(), format!("the run {id} cannot go on: it has ended"));
     assert!(cancel(&id).unwrap_err().contains("it has ended"));
     assert_eq!(cancel("R-000000000000"), Err("there is no run R-000000000000".into()));
+}
+
+#[test]
+fn a_run_of_a_project_goes_on_there_only() {
+    let runs = runs(&store());
+    let new = NewRun { project: Some("/work/a".into()), ..new_run() };
+    let hold = runs.begin(Runs::new_id().unwrap(), new, NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(paused(), &[], NOW).unwrap();
+    let resume_in = |id: &str, project: Option<&str>| {
+        let by = Resumer { principal: Some("ada"), profile: None, project };
+        runs.resume(id, by, NOW).map_err(|error| error.to_string())
+    };
+    for elsewhere in [None, Some("/work/b")] {
+        let error = resume_in(&id, elsewhere).unwrap_err();
+        let expected = format!(
+            "the run {id} began in the project /work/a, and goes on there only: `tenon run --resume {id}` in that folder"
+        );
+        assert_eq!(error, expected);
+    }
+    let (hold, _) = resume_in(&id, Some("/work/a")).unwrap();
+    hold.end(RunState::Unknown, &[], NOW).unwrap();
+    // Why it goes on nowhere is told everywhere.
+    assert!(resume_in(&id, None).unwrap_err().contains("its process died"));
+    // One that belongs to none goes on in any, also one that was kept by an older version.
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    hold.end(paused(), &[], NOW).unwrap();
+    resume_in(&id, Some("/work/b")).unwrap();
+}
+
+#[test]
+fn a_paused_run_keeps_how_long_it_took_and_which_tools_wait() {
+    let store = store();
+    let runs = runs(&store);
+    let mut hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let id = hold.run().id.clone();
+    let waiting = BTreeMap::from([("3".to_string(), "00ff".to_string())]);
+    hold.note_pause(7, waiting.clone());
+    hold.end(paused(), &[], NOW).unwrap();
+    let (hold, _) = resume(&runs, &id).unwrap();
+    assert_eq!((hold.run().wall_micros, &hold.run().waiting), (7, &waiting));
+    assert!(hold.undo(NOW).unwrap());
+    let kept = runs.get(&id, NOW).unwrap().unwrap();
+    assert_eq!((kept.wall_micros, &kept.waiting), (7, &waiting));
+    // One that an older version has kept says nothing of it.
+    let item = store.item("runs", &id).unwrap().unwrap();
+    let mut older: Value = serde_json::from_slice(&item.value).unwrap();
+    for member in ["wallMicros", "waiting"] {
+        assert!(older.as_object_mut().unwrap().remove(member).is_some(), "{member}: {older}");
+    }
+    let (older, quota) = (older.to_string(), ItemQuota { items: 10, bytes: 1_000 });
+    store.put_item("runs", &id, Some(item.version), older.as_bytes(), item.expires, quota).unwrap();
+    let (hold, _) = resume(&runs, &id).unwrap();
+    assert_eq!((hold.run().wall_micros, hold.run().waiting.len()), (0, 0));
 }
 
 #[test]

@@ -29,6 +29,9 @@ use std::sync::{Mutex, PoisonError};
 /// The most words of a query that are looked for.
 const MAX_QUERY_WORDS: usize = 32;
 
+/// The most of a query that is read, in bytes. What is left out is more than its words need.
+const MAX_QUERY_BYTES: usize = 4 << 10;
+
 /// The most text of a schema that is searched, in bytes.
 const MAX_SCHEMA_TEXT_BYTES: usize = 16 << 10;
 
@@ -93,7 +96,7 @@ impl SearchIndex {
     }
 
     /// Finds at most so many tools that are wanted, the best first, by their places among those that were indexed. A query
-    /// without words finds the first ones.
+    /// without words finds the first ones. Of a query, the first 32 words that say something count, within its first 4 KiB.
     ///
     /// # Errors
     ///
@@ -133,7 +136,7 @@ impl SearchIndex {
 
 /// A query in the language of FTS5: any of the words, or of longer ones that begin with them. `None` where it has no words.
 fn match_expression(query: &str) -> Option<String> {
-    let query = words(query).to_lowercase();
+    let query = words(&query[..query.floor_char_boundary(MAX_QUERY_BYTES)]).to_lowercase();
     let all = query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let told: Vec<&str> = all.clone().filter(|word| !STOP_WORDS.contains(word)).collect();
     // Who looks for such words alone finds them.

@@ -74,6 +74,13 @@ fn no_query_is_an_error() {
     }
     let long = "word ".repeat(10_000);
     index().search(&long, 10, |_| true).expect("it is searched");
+    // What comes after the beginning of a query is not read.
+    let after = |stop_words: usize| match_expression(&format!("{}mail", "the ".repeat(stop_words)));
+    assert_eq!(after(10).as_deref(), Some("\"mail\" OR \"mail\"*"));
+    assert!(!after(2_000).expect("there are words").contains("mail"));
+    let one_word = match_expression(&"é".repeat(500_000)).unwrap();
+    assert!(one_word.len() < 3 * MAX_QUERY_BYTES, "{}", one_word.len());
+    index().search(&"é".repeat(500_000), 10, |_| true).expect("it is searched");
     // Without words, the first are found.
     assert_eq!(index().search("", 2, |_| true).unwrap(), [0, 1]);
 }

@@ -126,14 +126,24 @@ impl std::borrow::Borrow<str> for ToolName {
     }
 }
 
+/// The longest name that is compared with others, in bytes. It may come from anybody, and comparing takes as long as both
+/// lengths multiplied.
+const MAX_COMPARED_BYTES: usize = 256;
+
 /// Returns the known name closest to this one: ignoring case, at most a third of the characters differ, and
-/// never all.
+/// never all. A name of more than 256 bytes is close to none.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_compared = |name: &str| name.len() <= MAX_COMPARED_BYTES;
+    if !is_compared(name) {
+        return None;
+    }
     let name = name.to_lowercase();
     let length = name.chars().count();
     let most = length.div_ceil(3).min(length.saturating_sub(1));
-    let nearest =
-        known.map(|known| (strsim::levenshtein(&name, &known.to_lowercase()), known)).min();
+    let nearest = known
+        .filter(|known| is_compared(known))
+        .map(|known| (strsim::levenshtein(&name, &known.to_lowercase()), known))
+        .min();
     nearest.filter(|(distance, _)| *distance <= most).map(|(_, known)| known)
 }
 
@@ -233,5 +243,11 @@ mod tests {
         check("", &["a"], None);
         check("", &[""], Some(""));
         check("a", &[], None);
+        // What is longer than any name is not compared: it would take as long as both lengths multiplied.
+        let [longest, longer, endless] = [256, 257, 1 << 20].map(|length| "a".repeat(length));
+        check(&longest[1..], &[&longest, &longer], Some(&longest));
+        check(&longest, &[&longer, &endless], None);
+        check(&longer, &[&longest], None);
+        check(&endless, &[&longest, &endless], None);
     }
 }

@@ -2,22 +2,28 @@
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tenon_runs::{
-    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries, RunHold,
-    RunState,
+    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries, RunState,
 };
 use tenon_types::{McpOperation, mcp_json};
 use tokio::runtime::Handle;
 
 use super::keep::{Kept, Unwritten};
+use super::target::CallTarget;
 use super::{Admits, Begin, CalledTool, RunOutcome, Runner, lock};
+use crate::call::mask::Masked;
 use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller, CurrentCall};
+use crate::invoke::{self, ReadLimit};
 use crate::platform::Platform;
-use crate::register::ToolCatalog;
+use crate::register::{Registry, ToolCatalog};
 use crate::runtime::{RunAnswer, RunCall, RunHost, RunLookUp, RunStop, value_of};
+
+/// The code of a run that does something else than it did before, or would have something else done.
+pub(super) const DIVERGED: &str = "diverged";
 
 /// The most tools that a report names.
 const MAX_CALLED: usize = 50;
@@ -34,8 +40,10 @@ pub(super) struct RunInProgress {
     pub(super) runtime: Handle,
     caller: Caller,
     replayed: Journal,
-    /// The call that an earlier attempt has paused for.
-    paused_at: Option<PausedCall>,
+    /// How an earlier attempt has paused.
+    pub(super) paused_at: Option<RunState>,
+    /// The digests of the tools whose calls wait for an approval, by the places of the calls. See [`CallTarget::digest`].
+    pub(super) waiting: Mutex<BTreeMap<String, String>>,
     /// What was answered, and is not written yet.
     pub(super) noted: Mutex<NewEntries>,
     /// How many calls were answered.
@@ -61,21 +69,6 @@ pub(super) struct PausedCall {
     pub(super) arguments: ArgumentsDigest,
 }
 
-impl PausedCall {
-    /// That of a run which was resumed.
-    fn of(hold: &RunHold) -> Option<Self> {
-        match hold.paused_at() {
-            Some(RunState::Paused {
-                key, call: Some(call), arguments: Some(arguments), ..
-            }) => {
-                let (key, call, arguments) = (key.clone(), call.clone(), *arguments);
-                Some(Self { key, call, arguments })
-            }
-            _ => None,
-        }
-    }
-}
-
 /// A call that has no answer yet.
 struct UnansweredCall {
     key: String,
@@ -87,8 +80,17 @@ struct UnansweredCall {
 
 /// Why a run goes no further.
 pub(super) enum Stopped {
-    Paused { approval: String, tool: String, call: PausedCall, message: String },
+    Paused {
+        approval: String,
+        tool: String,
+        call: PausedCall,
+        message: String,
+    },
     Diverged(JournalMismatch),
+    /// A call that has waited for an approval would be made without one, of another plugin than the one that it waited for.
+    OtherPlugin {
+        call: String,
+    },
 }
 
 impl RunInProgress {
@@ -101,11 +103,14 @@ impl RunInProgress {
     ) -> Self {
         let Runner { platform, catalog, admits, .. } = runner;
         let caller = current_call.calls_others_for();
-        let (kept, replayed, paused_at) = match begin {
-            Begin::New(new) => (Kept::Unwritten(Unwritten::new(new)), Journal::default(), None),
+        let (kept, replayed, paused_at, waiting) = match begin {
+            Begin::New(new) => {
+                let (replayed, waiting) = Default::default();
+                (Kept::Unwritten(Unwritten::new(new)), replayed, None, waiting)
+            }
             Begin::Resumed(hold, journal) => {
-                let paused_at = PausedCall::of(&hold);
-                (Kept::Begun(hold), journal, paused_at)
+                let (paused_at, waiting) = (hold.paused_at().cloned(), hold.run().waiting.clone());
+                (Kept::Begun(hold), journal, paused_at, waiting)
             }
         };
         let run = Self {
@@ -119,6 +124,7 @@ impl RunInProgress {
             noted: Mutex::new(NewEntries::after(&replayed)),
             replayed,
             paused_at,
+            waiting: Mutex::new(waiting),
             answered: AtomicU64::new(0),
             unanswered: Mutex::default(),
             called: Mutex::default(),
@@ -191,7 +197,14 @@ impl RunInProgress {
                 RunOutcome::Paused { approval, tool, message: message.clone() }
             }
             Some(Stopped::Diverged(mismatch)) => {
-                RunOutcome::Failed { code: "diverged".into(), message: mismatch.to_string() }
+                RunOutcome::Failed { code: DIVERGED.into(), message: mismatch.to_string() }
+            }
+            Some(Stopped::OtherPlugin { call }) => {
+                let message = format!(
+                    "the call of {call} waited for an approval; here its plugin is another one, or has other settings or another \
+                     definition, and nobody has to approve the call: it is not made"
+                );
+                RunOutcome::Failed { code: DIVERGED.into(), message }
             }
             None => RunOutcome::Failed { code: "lost".into(), message: "it was given up".into() },
         }
@@ -204,28 +217,50 @@ impl RunInProgress {
         begins: BeginMark,
     ) -> Result<RunAnswer, RunStop> {
         let caller = Caller { begins, ..self.caller.clone() };
+        // What is looked at here is what is called, also where the plugins are replaced meanwhile.
+        let registry = self.platform.registry();
+        let target = CallTarget::of(&registry, &what);
+        self.check_target(at, target.as_ref(), &what)?;
         match what {
             RunCall::Tool { name, arguments } => {
                 if let Err(problem) = (self.admits)(&name) {
                     return Ok(RunAnswer::Error(problem));
                 }
                 let call = Call { name: name.to_string(), arguments, caller };
-                let result = self.platform.call(call).await;
+                let context = &self.platform.inner.invoke_context;
+                let result = invoke::call::call_tool(context, &registry, call).await;
+                let result = result.map(Masked::into_inner);
                 if result.as_ref().err().is_none_or(CallError::may_have_begun) {
                     self.note_called(name.clone());
                 }
                 match result {
                     Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
                     Ok(result) => Ok(RunAnswer::Value(value_of(&result).into())),
-                    Err(error) => self.failed(at, &error),
+                    Err(error) => self.failed(at, target.as_ref(), &error),
                 }
             }
             RunCall::Operation { name, plugin, argument } => {
-                match self.operate(name, &plugin, argument, &caller).await {
+                match self.operate(&registry, name, &plugin, argument, &caller).await {
                     Ok(value) => Ok(RunAnswer::Value(value.into())),
-                    Err(error) => self.failed(at, &error),
+                    Err(error) => self.failed(at, target.as_ref(), &error),
                 }
             }
+        }
+    }
+
+    /// Checks of a call that has waited for an approval that it is of the same plugin as then, or is asked about here as well.
+    fn check_target(
+        &self,
+        (key, call, _): CallAt<'_>,
+        target: Option<&CallTarget<'_>>,
+        what: &RunCall,
+    ) -> Result<(), RunStop> {
+        let Some(waited) = lock(&self.waiting).get(key).cloned() else { return Ok(()) };
+        // What is not there is not called.
+        let Some(target) = target else { return Ok(()) };
+        match target.digest(call) == waited || !target.is_made_unasked(what, &self.caller) {
+            true => Ok(()),
+            false => Err(self.stop(Stopped::OtherPlugin { call: call.into() })),
         }
     }
 
@@ -233,11 +268,15 @@ impl RunInProgress {
     fn failed(
         &self,
         (key, call, arguments): CallAt<'_>,
+        target: Option<&CallTarget<'_>>,
         error: &CallError,
     ) -> Result<RunAnswer, RunStop> {
         if let CallError::NotApproved { tool, refusal } = error
             && let CallRefusal::Pending { id, .. } | CallRefusal::Running { id } = &**refusal
         {
+            if let Some(target) = target {
+                lock(&self.waiting).insert(key.into(), target.digest(call));
+            }
             let (approval, tool, message) = (id.clone(), tool.clone(), error.to_string());
             let call = PausedCall { key: key.into(), call: call.into(), arguments };
             return Err(self.stop(Stopped::Paused { approval, tool, call, message }));
@@ -249,12 +288,14 @@ impl RunInProgress {
     /// Lists or reads what a plugin has besides tools.
     async fn operate(
         &self,
+        registry: &Registry,
         name: &str,
         plugin: &str,
         argument: Value,
         caller: &Caller,
     ) -> Result<Value, CallError> {
-        let (platform, filter) = (&self.platform, &self.catalog.filter);
+        let filter = &self.catalog.filter;
+        let question = self.platform.question(registry, plugin, caller);
         let not_found = |what: McpOperation, name: &str| CallError::NotFound {
             what: what.looked_for(),
             name: name.to_string(),
@@ -262,7 +303,7 @@ impl RunInProgress {
         };
         match name {
             "resources/list" => {
-                let all = platform.resources(plugin, caller).await?;
+                let all = invoke::resources::list(question).await?.into_inner();
                 let all = all.iter().filter(|resource| (filter.resource)(&resource.link.uri));
                 Ok(all.map(mcp_json::listed_resource).collect())
             }
@@ -271,11 +312,11 @@ impl RunInProgress {
                 if !(filter.resource)(uri) {
                     return Err(not_found(McpOperation::ReadResource, uri));
                 }
-                let contents = platform.read_resource(plugin, uri, caller).await?;
-                Ok(contents.iter().map(mcp_json::resource_contents).collect())
+                let contents = invoke::resources::read(question, uri, ReadLimit::default()).await?;
+                Ok(contents.into_inner().iter().map(mcp_json::resource_contents).collect())
             }
             "prompts/list" => {
-                let all = platform.prompts(plugin, caller).await?;
+                let all = invoke::prompts::list(question).await?.into_inner();
                 let all = all.iter().filter(|prompt| (filter.prompt)(plugin, &prompt.name));
                 Ok(all.map(mcp_json::prompt_definition).collect())
             }
@@ -290,8 +331,8 @@ impl RunInProgress {
                     value.as_str().map_or_else(|| value.to_string(), str::to_string)
                 };
                 let given = given.iter().map(|(name, value)| (name.clone(), text(value)));
-                let filled = platform.prompt(plugin, prompt, given.collect(), caller).await?;
-                Ok(mcp_json::prompt(&filled))
+                let filled = invoke::prompts::get(question, prompt, given.collect()).await?;
+                Ok(mcp_json::prompt(&filled.into_inner()))
             }
         }
     }
@@ -335,6 +376,7 @@ impl RunHost for RunInProgress {
             Ok(RunAnswer::Error(message)) => JournalAnswer::Error(message.clone()),
             Err(RunStop) => return answer,
         };
+        lock(&self.waiting).remove(&key);
         noted.push(JournalEntry::call(key, name, digest, known, micros));
         answer
     }
@@ -378,8 +420,13 @@ impl RunInProgress {
         name: &str,
         digest: &ArgumentsDigest,
     ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
-        if let Some(PausedCall { call, arguments, .. }) =
-            self.paused_at.as_ref().filter(|paused| paused.key == key)
+        if let Some(RunState::Paused {
+            key: paused,
+            call: Some(call),
+            arguments: Some(arguments),
+            ..
+        }) = &self.paused_at
+            && paused == key
         {
             let before = (Some(call.as_str()), Some(arguments));
             JournalMismatch::check(key, before, (Some(name), Some(digest)))?;
@@ -403,6 +450,6 @@ impl RunInProgress {
     }
 }
 
-pub(super) fn micros_since(began: Instant) -> u64 {
+fn micros_since(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
 }

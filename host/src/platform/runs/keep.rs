@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::ended::warn_not_kept;
-use super::in_progress::{RunInProgress, Stopped};
+use super::in_progress::{DIVERGED, RunInProgress, Stopped};
 use super::{RunOutcome, lock};
 use crate::observe::history::milliseconds;
 
@@ -115,7 +115,7 @@ impl RunInProgress {
         let state = match has_unfinished {
             true => RunState::Unknown,
             false => RunState::Failed {
-                code: "cancelled".into(),
+                code: RunState::CANCELLED.into(),
                 message: "nobody waited for it any more".into(),
                 printed: String::new(),
             },
@@ -135,15 +135,32 @@ impl RunInProgress {
         })
     }
 
-    /// Writes how far the run came. One that is paused or was resumed is kept when this returns; another one that has ended is
-    /// written afterwards.
-    pub(super) async fn keep(&self, outcome: RunOutcome, printed: &str) -> RunOutcome {
+    /// How a run was paused that stays so: a plugin is another one here than the one that its call waited for.
+    fn stays_paused(&self, outcome: &RunOutcome) -> Option<RunState> {
+        let is_other_plugin = matches!(&*lock(&self.stopped), Some(Stopped::OtherPlugin { .. }));
+        match outcome {
+            RunOutcome::Failed { code, .. } if is_other_plugin && code == DIVERGED => {
+                self.paused_at.clone()
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes how far the run came, which took so long by now. One that is paused or was resumed is kept when this returns;
+    /// another one that has ended is written afterwards.
+    pub(super) async fn keep(
+        &self,
+        outcome: RunOutcome,
+        printed: &str,
+        wall_micros: u64,
+    ) -> RunOutcome {
         let left_out = lock(&self.noted).left_out().map(str::to_string);
+        let stays_paused = self.stays_paused(&outcome).filter(|_| left_out.is_none());
         let outcome = match (outcome, left_out) {
-            (RunOutcome::Paused { tool, .. }, Some(left_out)) => {
+            (RunOutcome::Paused { approval, tool, .. }, Some(left_out)) => {
                 let message = format!(
                     "the call of {tool} has to be approved, and the run cannot pause for it: the answer of {left_out} was \
-                     too long to be kept"
+                     too long to be kept; `tenon approve {approval}` approves the call, and then the script can be run anew"
                 );
                 RunOutcome::Failed { code: "limit".into(), message }
             }
@@ -154,7 +171,7 @@ impl RunInProgress {
             Some(Stopped::Paused { call, .. }) => Some(call.clone()),
             _ => None,
         };
-        let state = match &outcome {
+        let state = stays_paused.unwrap_or_else(|| match &outcome {
             RunOutcome::Done(value) => RunState::Done { value: value.clone(), printed },
             RunOutcome::Failed { code, message } => {
                 let (code, message) = (code.clone(), message.clone());
@@ -166,12 +183,13 @@ impl RunInProgress {
                 let (key, call) = paused.map(|paused| (paused.key, paused.call)).unzip();
                 RunState::Paused { approval, tool, key: key.unwrap_or_default(), call, arguments }
             }
-        };
+        });
         // Nobody waits for this where nothing was written yet.
         let _writing = self.writing.lock().await;
         let entries = self.rest();
         let kept = std::mem::replace(&mut *lock(&self.kept), Kept::Over);
-        let is_paused = matches!(outcome, RunOutcome::Paused { .. });
+        let is_paused = matches!(state, RunState::Paused { .. });
+        let waiting = lock(&self.waiting).clone();
         let waits = is_paused || matches!(kept, Kept::Begun(_));
         let begins = match kept {
             // What never called anything is nothing that anybody looks for.
@@ -198,7 +216,12 @@ impl RunInProgress {
                 Either::Right(hold) => Ok(*hold),
             };
             let ended = match hold {
-                Ok(hold) => runs.run(move |_, now| hold.end(state, &entries, now)).await.map(drop),
+                Ok(mut hold) => {
+                    if is_paused {
+                        hold.note_pause(wall_micros, waiting);
+                    }
+                    runs.run(move |_, now| hold.end(state, &entries, now)).await.map(drop)
+                }
                 Err(error) => Err(error),
             };
             // Whoever is told says so, if it is a failure.
@@ -210,7 +233,10 @@ impl RunInProgress {
             return outcome;
         }
         match written.await {
-            Ok(Ok(())) => outcome,
+            Ok(Ok(())) => match outcome {
+                RunOutcome::Failed { code, message } if is_paused => still_paused(code, &message),
+                outcome => outcome,
+            },
             Ok(Err(error)) if is_paused => {
                 let code = match &error {
                     RunError::TooManyPaused(_) => "limit",
@@ -258,6 +284,11 @@ impl Drop for RunInProgress {
             Kept::Over => {}
         }
     }
+}
+
+/// That something is wrong for which a run that was resumed does not end.
+pub(super) fn still_paused(code: String, message: &str) -> RunOutcome {
+    RunOutcome::Failed { code, message: format!("{message}\nthe run is still paused") }
 }
 
 /// Writes now and then what a run has done, as long as there is one.

@@ -6,6 +6,7 @@
 mod ended;
 mod in_progress;
 mod keep;
+mod target;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,11 +15,12 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use tenon_runs::{Journal, JournalEntry, NewRun, Run, RunError, RunHold, Runs};
+use tenon_runs::{Journal, JournalEntry, NewRun, Resumer, Run, RunError, RunHold, Runs};
+use tenon_types::text::cut;
 use tokio::task::JoinSet;
 
 use self::ended::EndedRunQueue;
-use self::in_progress::{RunInProgress, micros_since};
+use self::in_progress::RunInProgress;
 use super::Platform;
 use crate::call::{Caller, CurrentCall};
 use crate::capability::services::InStore;
@@ -89,7 +91,7 @@ pub struct RunReport {
     /// The tools that it has called, in all its attempts, in the order in which they first answered; the first fifty. Those
     /// that it was not waited for come last.
     pub called: Vec<CalledTool>,
-    /// What it used, in this attempt.
+    /// What it used.
     pub usage: RunUsage,
 }
 
@@ -104,7 +106,7 @@ pub enum RunOutcome {
         /// A code for programs: `invalid-script`, `invalid-input` for `data`, `failed` for what the script throws, `trapped`, `limit`,
         /// `invalid-result`, `diverged` or `state`; in what is kept of a run that nobody waited for, `cancelled`.
         code: String,
-        /// What is wrong, with its place in the script where it has one.
+        /// What is wrong, with its place in the script where it has one. It is cut where it is longer than results may be.
         message: String,
     },
     /// It waits for the approval of a call, and can be resumed.
@@ -125,9 +127,9 @@ pub enum RunOutcome {
 pub struct RunUsage {
     /// How many calls it made; those that were answered from the journal count as well.
     pub calls: u64,
-    /// How many operations of the script it took.
+    /// How many operations of the script it took in this attempt, which began the script again.
     pub operations: u64,
-    /// How long it took, in microseconds.
+    /// How long it took in all its attempts, in microseconds. Time in which it was paused or somebody was asked does not count.
     pub wall_micros: u64,
 }
 
@@ -163,8 +165,8 @@ impl Platform {
     /// # }
     /// ```
     pub fn runner(&self, catalog: &Arc<ToolCatalog>, caller: Caller) -> Runner {
-        let admits = Arc::new(|_: &str| Ok(()));
-        Runner { platform: self.clone(), catalog: catalog.clone(), caller, admits }
+        let (admits, project) = (Arc::new(|_: &str| Ok(())), None);
+        Runner { platform: self.clone(), catalog: catalog.clone(), caller, admits, project }
     }
 
     /// Returns a run and its journal, if it is kept.
@@ -185,7 +187,8 @@ impl Platform {
         self.inner.runs.runs.run(read).await
     }
 
-    /// Cancels a paused run, whoever began it: it goes on no more. What it has done stays done.
+    /// Cancels a paused run, whoever began it: it goes on no more. What it has done stays done. Its call still waits for an
+    /// approval, until that is denied or its time is over.
     ///
     /// # Errors
     ///
@@ -193,7 +196,7 @@ impl Platform {
     pub async fn cancel_run(&self, id: &str) -> Result<(), RunError> {
         let id = id.to_string();
         self.inner.runs.ended.write().await;
-        self.inner.runs.runs.run(move |runs, now| runs.cancel(&id, now)).await
+        self.inner.runs.runs.run(move |runs, now| runs.cancel(&id, now).map(drop)).await
     }
 
     /// Returns all runs that are kept and can be read, the oldest first.
@@ -214,6 +217,7 @@ pub struct Runner {
     catalog: Arc<ToolCatalog>,
     caller: Caller,
     admits: Arc<Admits>,
+    project: Option<String>,
 }
 
 /// Says whether a tool may be called now, and else why not.
@@ -229,6 +233,13 @@ impl Runner {
         Self { admits: Arc::new(admits), ..self }
     }
 
+    /// Has the runs belong to a project, by its folder: they go on only where they belong to the same one. Hosts that share a
+    /// store, and may have their folders elsewhere, leave it out.
+    #[must_use]
+    pub fn in_project(self, folder: impl Into<String>) -> Self {
+        Self { project: Some(folder.into()), ..self }
+    }
+
     /// Runs a script, which gets `data`.
     ///
     /// # Errors
@@ -241,21 +252,24 @@ impl Runner {
         new.profile = of(&self.caller.profile);
         new.agent.clone_from(&self.caller.agent_id);
         new.session.clone_from(&self.caller.session_id);
+        new.project.clone_from(&self.project);
         self.go_on(Runs::new_id()?, Begin::New(new)).await
     }
 
-    /// Resumes a run that is paused. It has to be of the same principal and the same profile.
+    /// Resumes a run that is paused. It has to be of the same principal, the same profile and the same project. Where a call
+    /// of it has waited for an approval, and its plugin is another one by now, it is made with an approval only.
     ///
     /// # Errors
     ///
-    /// If there is no such run of theirs, it is not paused, or the store fails.
+    /// If there is no such run of theirs, it is not paused, it belongs to another project, or the store fails.
     pub async fn resume(&self, id: &str) -> Result<RunReport, RunError> {
         let Caller { principal, profile, .. } = self.caller.clone();
-        let resumed = id.to_string();
+        let (resumed, project) = (id.to_string(), self.project.clone());
         // It may have ended a moment ago.
         self.platform.inner.runs.ended.write().await;
         let resume = move |runs: &Arc<Runs>, now| {
-            runs.resume(&resumed, principal.as_deref(), profile.as_deref(), now)
+            let (principal, profile) = (principal.as_deref(), profile.as_deref());
+            runs.resume(&resumed, Resumer { principal, profile, project: project.as_deref() }, now)
         };
         let (hold, journal) = self.platform.inner.runs.runs.run(resume).await?;
         self.go_on(hold.run().id.clone(), Begin::Resumed(hold.into(), journal)).await
@@ -265,9 +279,12 @@ impl Runner {
         let began = Instant::now();
         let services = &self.platform.inner.runs;
         let limits = services.limits.clone();
-        let (of, at) = match &begin {
-            Begin::New(new) => (new, milliseconds(SystemTime::now())),
-            Begin::Resumed(hold, _) => (&hold.run().of, hold.run().began),
+        let (of, at, before) = match &begin {
+            Begin::New(new) => (new, milliseconds(SystemTime::now()), Duration::ZERO),
+            Begin::Resumed(hold, _) => {
+                let run = hold.run();
+                (&run.of, run.began, Duration::from_micros(run.wall_micros))
+            }
         };
         // The script sees the time that is written, and so the same when it is resumed.
         let sees = SystemTime::UNIX_EPOCH + Duration::from_millis(at);
@@ -287,9 +304,15 @@ impl Runner {
             run.await
         };
         // Time in which somebody is asked does not count.
-        let ran = current_call.in_time(limits.wall, run).await;
-        let usage =
-            |calls, operations| RunUsage { calls, operations, wall_micros: micros_since(began) };
+        let left = limits.wall.saturating_sub(before);
+        let ran = match left.is_zero() {
+            // It does not even begin.
+            true => None,
+            false => current_call.in_time(left, run).await,
+        };
+        let took = before + began.elapsed().saturating_sub(current_call.stood());
+        let wall_micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let usage = |calls, operations| RunUsage { calls, operations, wall_micros };
         let failed =
             |code: &str, message: String| RunOutcome::Failed { code: code.into(), message };
         let (outcome, printed, usage) = match ran {
@@ -314,16 +337,22 @@ impl Runner {
                 (outcome, result.printed, usage(result.calls, result.operations))
             }
         };
+        let outcome = match outcome {
+            RunOutcome::Failed { code, message } if message.len() > limits.output => {
+                failed(&code, format!("{}…", cut(&message, limits.output)))
+            }
+            outcome => outcome,
+        };
         let called = host.called();
-        let outcome = match &outcome {
+        let outcome = match outcome {
             // The plugins here may be others than those that it began with.
             RunOutcome::Failed { code, message } if code == "invalid-script" => {
                 match host.undo().await {
-                    true => failed(code, format!("{message}\nthe run is still paused")),
-                    false => outcome,
+                    true => keep::still_paused(code, &message),
+                    false => RunOutcome::Failed { code, message },
                 }
             }
-            _ => host.keep(outcome, &printed).await,
+            outcome => host.keep(outcome, &printed, wall_micros).await,
         };
         Ok(RunReport { id, outcome, printed, called, usage })
     }

@@ -35,9 +35,9 @@ const MAX_EXPRESSION_DEPTH: (usize, usize) = (64, 32);
 /// The longest string, in bytes.
 pub(super) const MAX_STRING_BYTES: usize = 1 << 20;
 /// The most items of an array, those of nested ones included.
-const MAX_ARRAY_ITEMS: usize = 100_000;
+pub(super) const MAX_ARRAY_ITEMS: usize = 100_000;
 /// The most members of a map, those of nested ones included.
-const MAX_MAP_ENTRIES: usize = 10_000;
+pub(super) const MAX_MAP_ENTRIES: usize = 10_000;
 /// The most variables at a time, and functions in a script.
 const MAX_VARIABLES: usize = 1_000;
 /// The deepest nesting of a value that leaves a script, or stays in it between calls.
@@ -45,6 +45,8 @@ pub(super) const MAX_VALUE_DEPTH: usize = 128;
 /// The most values that the functions of a script hold, each counted as often as it is reached: one
 /// that two functions hold is there twice where they share nothing.
 const MAX_HELD_VALUES: usize = 4 * MAX_ARRAY_ITEMS;
+/// How many bytes of a key or a blob count as one more value: unlike a text, each copy has its own.
+const BYTES_PER_HELD_VALUE: usize = 64;
 /// The most tools, strategies and hooks that a script defines.
 const MAX_DEFINITIONS: usize = 5 * MAX_TOOLS_PER_PLUGIN;
 /// How long the texts of all that a script defines are together at most, in bytes: names, descriptions and schemas.
@@ -339,7 +341,7 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         .disable_symbol("eval")
         // It would nest functions without capturing a variable, which is what is counted.
         .disable_symbol("curry")
-        .on_progress(|operations| running::ended(operations).map(Dynamic::from));
+        .on_progress(|_| running::ended().map(Dynamic::from));
     #[expect(deprecated, reason = "the callback is marked as one that may change")]
     engine.on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
@@ -403,7 +405,7 @@ pub(super) fn weigh(value: &Dynamic, seen: &mut HashSet<usize>, depth: usize) ->
     }
     match value.read_lock::<Map>() {
         Some(map) if !is_known(seen, std::ptr::from_ref(&*map).addr()) => {
-            weigh_all(map.values(), seen, depth)
+            weigh_entries(&map) + weigh_all(map.values(), seen, depth)
         }
         _ => 0,
     }
@@ -427,7 +429,7 @@ pub(super) fn weigh_own(value: &Dynamic, depth: usize) -> usize {
         return of_all(&mut array.iter());
     }
     if let Some(map) = value.read_lock::<Map>() {
-        return of_all(&mut map.values());
+        return weigh_entries(&map) + of_all(&mut map.values());
     }
     if let Some(function) = value.read_lock::<FnPtr>() {
         return of_all(&mut function.curry().iter());
@@ -452,7 +454,7 @@ pub(super) fn weigh_unshared(value: &Dynamic, seen: &mut HashSet<usize>, depth: 
         return of_all(&mut array.iter());
     }
     if let Some(map) = value.read_lock::<Map>() {
-        return map.len() * MAP_ENTRY_BYTES + of_all(&mut map.values());
+        return weigh_entries(&map) + of_all(&mut map.values());
     }
     if let Some(function) = value.read_lock::<FnPtr>() {
         return of_all(&mut function.curry().iter());
@@ -463,8 +465,13 @@ pub(super) fn weigh_unshared(value: &Dynamic, seen: &mut HashSet<usize>, depth: 
     value.read_lock::<Blob>().map_or(0, |blob| blob.len())
 }
 
-/// About how many bytes an entry of a map takes besides its value.
+/// About how many bytes an entry of a map takes besides its value and the characters of its key.
 const MAP_ENTRY_BYTES: usize = 32;
+
+/// About how many bytes the entries of a map take besides their values. No other map shares a key.
+fn weigh_entries(map: &Map) -> usize {
+    map.keys().map(|key| MAP_ENTRY_BYTES + key.len()).sum()
+}
 
 fn weigh_all<'a>(
     values: impl Iterator<Item = &'a Dynamic>,
@@ -723,16 +730,14 @@ pub(super) fn detached(function: &FnPtr, depth: usize, held: &mut usize) -> Resu
 /// A copy of a value with nothing shared in it.
 pub(super) fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<Dynamic, String> {
     let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
-    *held += 1;
-    if *held > MAX_HELD_VALUES {
-        return Err(format!("the functions of the script hold more than {MAX_HELD_VALUES} values"));
-    }
+    hold(1, held)?;
     if let Some(array) = value.read_lock::<Array>() {
         let items: Result<Array, String> =
             array.iter().map(|item| detach(item, depth, held)).collect();
         return Ok(items?.into());
     }
     if let Some(map) = value.read_lock::<Map>() {
+        hold(map.keys().map(|key| key.len() / BYTES_PER_HELD_VALUE).sum(), held)?;
         let members: Result<Map, String> =
             map.iter().map(|(key, value)| Ok((key.clone(), detach(value, depth, held)?))).collect();
         return Ok(members?.into());
@@ -740,7 +745,19 @@ pub(super) fn detach(value: &Dynamic, depth: usize, held: &mut usize) -> Result<
     if let Some(function) = value.read_lock::<FnPtr>() {
         return Ok(detached(&function, depth, held)?.into());
     }
+    if let Some(blob) = value.read_lock::<Blob>() {
+        hold(blob.len() / BYTES_PER_HELD_VALUE, held)?;
+    }
     Ok(value.flatten_clone())
+}
+
+/// Counts values that functions hold.
+fn hold(values: usize, held: &mut usize) -> Result<(), String> {
+    *held += values;
+    match *held > MAX_HELD_VALUES {
+        true => Err(format!("the functions of the script hold more than {MAX_HELD_VALUES} values")),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn too_deep() -> String {

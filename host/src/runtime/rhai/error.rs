@@ -6,9 +6,9 @@ use tenon_config::secret::Redactor;
 use tenon_types::Error;
 use tenon_types::text::beginning;
 
-use super::engine::MAX_STRING_BYTES;
+use super::engine::{MAX_ARRAY_ITEMS, MAX_MAP_ENTRIES, MAX_STRING_BYTES};
 use super::hints::hint;
-use super::running::TerminationReason;
+use super::running::{MAX_CAPTURED_VALUES, TerminationReason};
 use crate::call::Failure;
 
 /// Why a script is no plugin. The place is that of the script's text.
@@ -94,7 +94,8 @@ impl ScriptSource {
     pub(super) fn load_error(&self, error: &EvalAltResult, limits: &Limits) -> ScriptLoadError {
         match self.failure(error, limits) {
             Failure::LimitExceeded(limit) => {
-                ScriptLoadError(self.at(root(error).position(), &format!("it reached its {limit}")))
+                let problem = format!("it reached its {}", limit_text(error, limit));
+                ScriptLoadError(self.at(root(error).position(), &problem))
             }
             _ => ScriptLoadError(self.explain(error)),
         }
@@ -134,9 +135,12 @@ impl ScriptSource {
                     Some(TerminationReason::TooManyHostCalls(most)) => {
                         Failure::LimitExceeded(LimitExceeded::HostCalls(most))
                     }
-                    Some(
-                        TerminationReason::TooManyCaptures | TerminationReason::TooMuchMemory(_),
-                    ) => Failure::LimitExceeded(LimitExceeded::ValueSize),
+                    Some(TerminationReason::TooManyCaptures) => {
+                        Failure::LimitExceeded(LimitExceeded::ValueSize)
+                    }
+                    Some(TerminationReason::TooMuchMemory(most)) => {
+                        Failure::LimitExceeded(LimitExceeded::Memory(most))
+                    }
                     Some(TerminationReason::NeedsThread) => {
                         Failure::Host("a script ended with its slice".into())
                     }
@@ -151,6 +155,40 @@ impl ScriptSource {
             },
         }
     }
+}
+
+/// A limit that an error of the engine is about, with the bound that was reached where the limit does not name it.
+pub(super) fn limit_text(error: &EvalAltResult, limit: LimitExceeded) -> String {
+    match size_bound(error) {
+        Some(bound) if limit == LimitExceeded::ValueSize => format!("{limit}: {bound}"),
+        _ => limit.to_string(),
+    }
+}
+
+/// How large what is too large may be.
+fn size_bound(error: &EvalAltResult) -> Option<String> {
+    let what = match root(error) {
+        EvalAltResult::ErrorDataTooLarge(what, _) => what,
+        EvalAltResult::ErrorTerminated(why, _) => {
+            let why = why.clone().try_cast::<TerminationReason>();
+            return (why == Some(TerminationReason::TooManyCaptures)).then(|| {
+                format!("captured variables are used at most {MAX_CAPTURED_VALUES} times")
+            });
+        }
+        _ => return None,
+    };
+    let nested = "those of nested ones included";
+    let mib = MAX_STRING_BYTES >> 20;
+    let text = format!("a text has at most {mib} MiB, and so have all texts of a value together");
+    let array = format!("an array or a blob has at most {MAX_ARRAY_ITEMS} items, {nested}");
+    let map = format!("a map has at most {MAX_MAP_ENTRIES} members, {nested}");
+    // The engine names it in its message alone.
+    Some(match what.as_str() {
+        "Length of string" => text,
+        "Size of array/BLOB" | "Size of BLOB" => array,
+        "Size of object map" => map,
+        _ => [text, array, map].join("; "),
+    })
 }
 
 /// The error in which a chain of calls began.

@@ -32,7 +32,7 @@ use crate::observe::PluginLog;
 /// How often one call may use captured variables that hold more than a plain value. The engine does
 /// not see how deep closures that capture closures are nested; each level takes one such use, so
 /// this bounds the depth, and with it the stack that dropping them takes.
-const MAX_CAPTURED_VALUES: u32 = 200_000;
+pub(super) const MAX_CAPTURED_VALUES: u32 = 200_000;
 
 /// How often, in uses of captured variables, it may be looked at what they hold.
 const WEIGH_EVERY: u32 = 16;
@@ -59,6 +59,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) enum TerminationReason {
     GivenUp,
     OutOfTime,
+    /// It used captured variables more often than [`MAX_CAPTURED_VALUES`].
     TooManyCaptures,
     /// Its variables hold more than this many bytes.
     TooMuchMemory(usize),
@@ -73,6 +74,11 @@ struct Running {
     /// The bounds of a call on its caller's thread.
     slice: Option<Slice>,
     given_up: Arc<AtomicBool>,
+    /// Why it ends. A function of the engine's own may have kept that error for itself.
+    over: Option<TerminationReason>,
+    /// How many operations it took, those of the functions included that the engine's own functions call.
+    operations: u64,
+    most_operations: u64,
     until: Instant,
     /// How much time the threads of a run have together.
     cpu: Duration,
@@ -169,6 +175,9 @@ impl Running {
         Self {
             slice: None,
             given_up: Arc::default(),
+            over: None,
+            operations: 0,
+            most_operations: limits.operations(),
             until: began + limits.cpu.min(MAX_DURATION),
             cpu: limits.cpu,
             captured: 0,
@@ -189,6 +198,11 @@ impl Running {
             most_host_calls: limits.host_calls,
             outside: None,
         }
+    }
+
+    /// Ends the call at its next operation at the latest, for the first reason that there is.
+    fn end_for(&mut self, why: TerminationReason) -> TerminationReason {
+        *self.over.get_or_insert(why)
     }
 
     /// Whether the captured variables hold more than they may. Each use of one may be followed by a change, so it is looked
@@ -311,7 +325,10 @@ pub(super) fn within_run<R>(
     script: impl FnOnce() -> R,
 ) -> R {
     let of_run = Some(of_run.clone());
-    within_running(Running { given_up, of_run, ..Running::new(limits, Instant::now()) }, script).0
+    // Operations are counted for all threads together.
+    let most_operations = u64::MAX;
+    let running = Running::new(limits, Instant::now());
+    within_running(Running { given_up, of_run, most_operations, ..running }, script).0
 }
 
 fn within_running<R>(running: Running, script: impl FnOnce() -> R) -> (R, CallUsage) {
@@ -350,21 +367,34 @@ pub(super) fn within_slice<R>(
 /// How often, in operations, a script is asked for its time and whether anybody still waits for it.
 const CHECK_EVERY: u64 = 64;
 
-/// Whether the call is to end now, after so many operations.
-pub(super) fn ended(operations: u64) -> Option<TerminationReason> {
+/// Counts one more operation. Says whether the call is to end now.
+///
+/// The engine's own number is no help: where a function of its own calls one of the script, that one begins with the number
+/// of its caller, which does not learn how many it took.
+pub(super) fn ended() -> Option<TerminationReason> {
     RUNNING.with_borrow_mut(|running| {
         let running = running.as_mut()?;
+        running.operations += 1;
+        let operations = running.operations;
+        if running.over.is_some() {
+            return running.over;
+        }
         if let Some(slice) = &mut running.slice {
             return slice.is_over(operations).then_some(TerminationReason::NeedsThread);
         }
-        if !operations.is_multiple_of(CHECK_EVERY) {
+        if operations > running.most_operations {
+            return Some(running.end_for(TerminationReason::OutOfTime));
+        }
+        // Also at the first one: a run may have more branches than a branch has operations.
+        if operations % CHECK_EVERY != 1 {
             return None;
         }
         if running.given_up.load(Ordering::Relaxed) {
-            return Some(TerminationReason::GivenUp);
+            return Some(running.end_for(TerminationReason::GivenUp));
         }
         let now = Instant::now();
-        (running.count_cpu(now) || now >= running.until).then_some(TerminationReason::OutOfTime)
+        let is_out_of_time = running.count_cpu(now) || now >= running.until;
+        is_out_of_time.then(|| running.end_for(TerminationReason::OutOfTime))
     })
 }
 
@@ -391,20 +421,24 @@ pub(super) fn count_use(
         let took = began.elapsed();
         running.frames_weighed_next =
             began + took + took.clamp(MIN_TIME_BETWEEN_SCOPES, MAX_TIME_BETWEEN_SCOPES);
-        (all > running.most_captured_bytes).then_some(running.most_captured_bytes)
+        let most = running.most_captured_bytes;
+        (all > most).then(|| running.end_for(TerminationReason::TooMuchMemory(most)))
     });
-    too_much.map_or(Ok(()), |most| Err(end(TerminationReason::TooMuchMemory(most))))
+    too_much.map_or(Ok(()), |why| Err(end(why)))
 }
 
 /// Counts the use of a captured variable, and the bytes that it holds and that were not seen before.
 pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult>> {
-    let is_too_much = RUNNING.with_borrow_mut(|running| {
-        let Some(running) = running else { return false };
+    let too_much = RUNNING.with_borrow_mut(|running| {
+        let running = running.as_mut()?;
         running.captured += 1;
+        if running.captured > MAX_CAPTURED_VALUES {
+            return Some(running.end_for(TerminationReason::TooManyCaptures));
+        }
         let address = cell_address(variable);
         let of_host = running.shared_with_host.as_ref().map(|(_, address)| *address);
         if address.is_some() && address == of_host {
-            return running.captured > MAX_CAPTURED_VALUES;
+            return None;
         }
         if address.is_some_and(|address| running.cell_addresses.insert(address)) {
             running.cells.push((variable.clone(), running.began));
@@ -414,14 +448,12 @@ pub(super) fn count_captured(variable: &Dynamic) -> Result<(), Box<EvalAltResult
             true => 0,
             false => weigh(variable, &mut running.seen, MAX_VALUE_DEPTH),
         };
-        running.captured > MAX_CAPTURED_VALUES
-            || running.captured.is_multiple_of(WEIGH_EVERY) && running.holds_too_much()
-            || running.captured_bytes > running.most_captured_bytes
+        let most = running.most_captured_bytes;
+        let is_too_much = running.captured_bytes > most
+            || running.captured.is_multiple_of(WEIGH_EVERY) && running.holds_too_much();
+        is_too_much.then(|| running.end_for(TerminationReason::TooMuchMemory(most)))
     });
-    match is_too_much {
-        false => Ok(()),
-        true => Err(end(TerminationReason::TooManyCaptures)),
-    }
+    too_much.map_or(Ok(()), |why| Err(end(why)))
 }
 
 /// Keeps a map that is shared with the host from being taken for one that a function has captured.
@@ -534,11 +566,7 @@ pub(super) fn waiting<T>(runtime: &Handle, wait: impl FnOnce() -> T) -> T {
     let place = threads::place();
     let result = wait();
     // The script goes on when there is a place for it again.
-    let place = place.and_then(|places| match places.clone().try_acquire_owned() {
-        Ok(place) => Some(place),
-        Err(_) => runtime.block_on(places.acquire_owned()).ok(),
-    });
-    threads::take_place(place);
+    threads::take_place(place.and_then(|places| threads::wait_for_place(&places, runtime)));
     RUNNING.with_borrow_mut(|running| {
         if let Some(running) = running {
             let waited = began.elapsed();
@@ -590,4 +618,58 @@ pub(super) fn block_on<T>(runtime: &Handle, future: impl Future<Output = T>) -> 
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::engine;
+    use super::super::tests::setting_within;
+    use super::*;
+
+    /// Whether a script ends well that may take so many operations, and how many it took.
+    fn run(script: &str, most_operations: u64) -> (bool, u64) {
+        let setting = setting_within(Duration::from_secs(60));
+        let engine = engine(&setting, &Arc::default(), &Arc::default());
+        let running = Running::new(&setting.limits, Instant::now());
+        let work = || {
+            let ends_well = engine.run(script).is_ok();
+            let operations = |running: &Option<Running>| running.as_ref().map(|of| of.operations);
+            (ends_well, RUNNING.with_borrow(operations).unwrap_or_default())
+        };
+        within_running(Running { most_operations, ..running }, work).0
+    }
+
+    #[test]
+    fn operations_count_once_whatever_calls_a_function() {
+        let loops = "for i in 0..10000 {}";
+        let (_, alone) = run(loops, u64::MAX);
+        for call in [
+            "[1, 2, 3].map(|n| n);",
+            "[1, 2, 3].filter(|n| n > 1);",
+            "[3, 1, 2].sort(|a, b| a - b);",
+            "let f = |n| n; f.call(1);",
+        ] {
+            let (ends_well, operations) = run(&format!("{loops} {call}"), u64::MAX);
+            assert!(ends_well, "{call}");
+            assert!((alone + 1..alone + 200).contains(&operations), "{call}: {operations}");
+        }
+    }
+
+    #[test]
+    fn calls_of_short_functions_are_no_way_around_the_limit_of_operations() {
+        let script = "let l = []; l.pad(1000, 0); l.map(|n| n);";
+        assert!(run(script, 100_000).0);
+        assert!(!run(script, 1_000).0);
+    }
+
+    #[test]
+    fn a_call_whose_end_a_function_keeps_for_itself_ends_all_the_same() {
+        let why = Some(TerminationReason::TooMuchMemory(1));
+        let running = Running::new(&Limits::default(), Instant::now());
+        within_running(Running { over: why, ..running }, || {
+            for _ in 0..2 {
+                assert_eq!(ended(), why);
+            }
+        });
+    }
 }

@@ -282,21 +282,49 @@ async fn every_limit_stops_a_script() {
     check("deep(0)", LimitExceeded::Depth).await;
     check("let s = \"x\"; loop { s += s; }", LimitExceeded::ValueSize).await;
     check("let l = []; l.pad(10000000, 0); l", LimitExceeded::ValueSize).await;
+    let memory = LimitExceeded::Memory(32 << 20);
     let many = "let l = []; l.pad(90000, 0); let m = #{}; for i in 0..20000 { m[`${i}`] = l; } 1";
-    check(many, LimitExceeded::ValueSize).await;
-    // Texts that are held by functions which hold functions.
-    let long = "let s = \"x\"; for i in 0..19 { s += s; } let g = 0; loop { let v = s + \"y\";";
-    check(&format!("{long} let p = g; g = || v + p; }}"), LimitExceeded::ValueSize).await;
-    check(&format!("{long} let a = [g]; g = || v + a; }}"), LimitExceeded::ValueSize).await;
-    check(&format!("{long} let m = #{{ v: v, g: g }}; g = || m; }}"), LimitExceeded::ValueSize)
-        .await;
+    check(many, memory).await;
+    // Long keys: of maps in a variable, and of one that a function has captured.
+    let key = "let s = \"\"; s.pad(1000000, \"x\"); let k = #{};";
     check(
-        &format!("{long} let b = blob(100000); let p = g; g = || b + p; }}"),
-        LimitExceeded::ValueSize,
+        &format!("{key} let m = []; for i in 0..500 {{ k = #{{}}; k[s + i] = (); m.push(k) }} 1"),
+        memory,
     )
     .await;
+    check(&format!("{key} let f = || k.len(); for i in 0..500 {{ k[i + s] = (); }} 1"), memory)
+        .await;
+    // Texts that are held by functions which hold functions.
+    let long = "let s = \"x\"; for i in 0..19 { s += s; } let g = 0; loop { let v = s + \"y\";";
+    check(&format!("{long} let p = g; g = || v + p; }}"), memory).await;
+    check(&format!("{long} let a = [g]; g = || v + a; }}"), memory).await;
+    check(&format!("{long} let m = #{{ v: v, g: g }}; g = || m; }}"), memory).await;
+    check(&format!("{long} let b = blob(100000); let p = g; g = || b + p; }}"), memory).await;
     // Operations that take long each.
     check("let l = []; l.pad(99999, 1); loop { l.sort(); }", cpu).await;
+    // Functions that are called often, and take few operations each.
+    let calls = "let m = []; m.pad(2000, 0); m.map(|n| 0).len()";
+    check(&format!("let l = []; l.pad(1000, 0); l.map(|n| {{ {calls} }}).len()"), cpu).await;
+}
+
+#[test]
+fn what_is_too_large_is_told_with_its_bound() {
+    let check = |script: &str, expected: &str| {
+        let error = compile(script).map(drop).expect_err(script).to_string();
+        let expected = format!("it reached its limit of value size: {expected}");
+        assert!(error.contains(&expected), "{script}: {error}");
+    };
+    check("let s = \"x\"; loop { s += s; }", "a text has at most 1 MiB");
+    check("let l = []; l.pad(100001, 0);", "an array or a blob has at most 100000 items");
+    check("let b = blob(100001);", "an array or a blob has at most 100000 items");
+    check(
+        "let m = #{}; for i in 0..10001 { m[`k${i}`] = 1; } m.z = 1;",
+        "a map has at most 10000 members",
+    );
+    check(
+        "let l = [1]; let f = || l; for i in 0..200001 { l.len(); }",
+        "captured variables are used at most 200000 times",
+    );
 }
 
 #[test]

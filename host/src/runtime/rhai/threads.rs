@@ -5,9 +5,11 @@
 //! let it. The stack is address space; what no script reaches costs nothing.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::call::Failure;
@@ -107,6 +109,36 @@ pub(super) fn place() -> Option<Arc<Semaphore>> {
 /// Takes a place again.
 pub(super) fn take_place(place: Option<OwnedSemaphorePermit>) {
     PLACE.set(place);
+}
+
+/// Waits on this thread until there is a place.
+pub(super) fn wait_for_place(
+    places: &Arc<Semaphore>,
+    runtime: &Handle,
+) -> Option<OwnedSemaphorePermit> {
+    match places.clone().try_acquire_owned() {
+        Ok(place) => Some(place),
+        Err(_) => runtime.block_on(places.clone().acquire_owned()).ok(),
+    }
+}
+
+/// Places for the threads of one run: as many of them compute at a time as there are processors. More
+/// would take turns, and the time of each would go on meanwhile.
+pub(super) fn processors() -> Arc<Semaphore> {
+    static COUNT: LazyLock<usize> =
+        LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+    Arc::new(Semaphore::new(*COUNT))
+}
+
+/// Runs something on this thread once there is a place for it.
+pub(super) fn within_place<R>(
+    places: &Arc<Semaphore>,
+    runtime: &Handle,
+    work: impl FnOnce() -> R,
+) -> R {
+    take_place(wait_for_place(places, runtime));
+    let _leave = ThreadGuard;
+    work()
 }
 
 /// Leaves the place in the end, come what may.

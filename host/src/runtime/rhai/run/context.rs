@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tenon_config::limits::Limits;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use super::super::error::ScriptResult;
 use super::functions::{ToolFunctions, stop_or_limit};
@@ -31,6 +32,8 @@ pub(super) struct RunShared {
     pub(super) began: SystemTime,
     /// What its threads have used together.
     pub(super) used: Arc<ThreadTotals>,
+    /// Places for those of its threads that compute.
+    pub(super) processors: Arc<Semaphore>,
     pub(super) progress: RunProgress,
 }
 
@@ -110,6 +113,18 @@ impl RunShared {
         printed + value.to_string().len() <= self.limits.output
     }
 
+    /// Counts operations of a thread. Says whether all threads together have had theirs.
+    fn count_operations(&self, more: u64) -> bool {
+        let most = self.limits.operations;
+        let all = self.progress.operations.fetch_add(more, Ordering::Relaxed) + more;
+        if all > most {
+            let _ = self.reach(format!(
+                "it took {most} operations, and may take no more (`runs.operations`)"
+            ));
+        }
+        all > most
+    }
+
     /// Counts one more call.
     fn count_call(&self) -> ScriptResult<()> {
         let most = self.limits.calls;
@@ -141,14 +156,13 @@ pub(super) struct RunThread {
     /// How deep it is within `parallel`.
     depth: usize,
     next: u64,
-    /// How many operations of the evaluation that goes on were counted, and how many there were.
-    counted: u64,
-    seen: u64,
+    /// How many of its operations are not counted among those of the run yet.
+    uncounted: u64,
 }
 
 impl RunThread {
     pub(super) fn new(shared: Arc<RunShared>, prefix: String, depth: usize) -> Self {
-        Self { shared, prefix, depth, next: 1, counted: 0, seen: 0 }
+        Self { shared, prefix, depth, next: 1, uncounted: 0 }
     }
 }
 
@@ -160,8 +174,8 @@ thread_local! {
 pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
     let before = THREAD.replace(Some(thread));
     let result = script();
-    if let Some(RunThread { shared, counted, seen, .. }) = THREAD.replace(before) {
-        shared.progress.operations.fetch_add(seen.saturating_sub(counted), Ordering::Relaxed);
+    if let Some(RunThread { shared, uncounted, .. }) = THREAD.replace(before) {
+        shared.count_operations(uncounted);
     }
     result
 }
@@ -246,36 +260,17 @@ pub(super) fn began() -> SystemTime {
     began.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Counts operations of this thread. Says whether all threads together have had theirs, or the run is stopped.
-pub(super) fn count(operations: u64) -> bool {
+/// Counts one more operation of this thread. Says whether all threads together have had theirs, or the run is stopped.
+pub(super) fn count() -> bool {
     const EVERY: u64 = 64;
     THREAD.with_borrow_mut(|thread| {
-        let Some(RunThread { shared, counted, seen, .. }) = thread else { return false };
-        // An evaluation within another one counts from zero.
-        if operations < *seen {
-            let rest = seen.saturating_sub(*counted);
-            shared.progress.operations.fetch_add(rest, Ordering::Relaxed);
-            *counted = 0;
-        }
-        *seen = operations;
+        let Some(RunThread { shared, uncounted, .. }) = thread else { return false };
+        *uncounted += 1;
         // A function of the engine's own may have kept the error for itself that ends the run.
         if shared.is_over() {
             return true;
         }
-        if !operations.is_multiple_of(EVERY) {
-            return false;
-        }
-        let more = operations.saturating_sub(*counted);
-        *counted = operations;
-        let all = shared.progress.operations.fetch_add(more, Ordering::Relaxed) + more;
-        if all > shared.limits.operations {
-            let most = shared.limits.operations;
-            let _ = shared.reach(format!(
-                "it took {most} operations, and may take no more (`runs.operations`)"
-            ));
-            return true;
-        }
-        false
+        *uncounted >= EVERY && shared.count_operations(std::mem::take(uncounted))
     })
 }
 

@@ -3,7 +3,7 @@
 use rhai::serde::to_dynamic;
 use rhai::{
     Array, Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, Module, NativeCallContext,
-    ParseError, ParseErrorType, Shared,
+    ParseError, ParseErrorType, Position, Shared,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,7 +17,7 @@ use super::{RunAnswer, RunCall, RunLookUp, engine_with, running, stop};
 use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detach, detached, is_in_scope, weigh};
 use crate::runtime::rhai::error::{ScriptResult, mistake};
 use crate::runtime::rhai::json::to_json;
-use crate::runtime::rhai::threads::STACK_BYTES;
+use crate::runtime::rhai::threads::{STACK_BYTES, within_place};
 
 /// What the host itself offers, by the variables that have it. The variable of a plugin of such a name ends in `_`.
 const OWN: [&str; 4] = ["tools", "resources", "prompts", "data"];
@@ -158,14 +158,41 @@ impl ToolFunctions {
         self.plugins.values().flat_map(BTreeMap::values).flatten().map(|of| &*of.tool)
     }
 
+    /// Says what is meant where a script does not compile for a variable that is not there, or for a tool whose name is a
+    /// keyword.
+    pub(super) fn explain(&self, error: &ParseError, script: &str) -> Option<String> {
+        match error.err_type() {
+            ParseErrorType::VariableUndefined(name) => Some(self.explain_undefined(name)),
+            ParseErrorType::Reserved(_) | ParseErrorType::PropertyExpected => {
+                self.explain_keyword(script, error.position())
+            }
+            _ => None,
+        }
+    }
+
     /// Says of a variable that is not there which one may be meant.
-    pub(super) fn explain_undefined(&self, error: &ParseError) -> Option<String> {
-        let ParseErrorType::VariableUndefined(name) = error.err_type() else { return None };
+    fn explain_undefined(&self, name: &str) -> String {
         let problem = format!("there is no variable and no plugin `{name}`");
-        Some(match nearest(name, self.variables()) {
+        match nearest(name, self.variables()) {
             Some(meant) => format!("{problem}; did you mean `{meant}`?"),
             None => format!("{problem}; `tools.search(\"…\")` finds tools"),
-        })
+        }
+    }
+
+    /// Says which function is meant where a plugin has a tool of the name that stands here.
+    fn explain_keyword(&self, script: &str, position: Position) -> Option<String> {
+        let (line, column) = (position.line()?.checked_sub(1)?, position.position()? - 1);
+        let mut lines = script.split_inclusive('\n');
+        let start: usize = lines.by_ref().take(line).map(str::len).sum();
+        let (offset, _) = lines.next()?.char_indices().nth(column)?;
+        let (before, after) = script.split_at(start + offset);
+        let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let keyword = after.split(is_other).next()?;
+        let plugin = before.trim_end().strip_suffix('.')?.trim_end();
+        let plugin = plugin.rsplit(is_other).next()?;
+        let function = format!("{keyword}_");
+        let is_there = self.of(plugin)?.contains_key(&function);
+        is_there.then(|| format!("`{keyword}` is a keyword; did you mean `{function}`?"))
     }
 
     /// Puts the functions into an engine.
@@ -478,7 +505,7 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> ScriptResult<Arr
         })
         .collect::<Result<_, String>>()
         .map_err(mistake)?;
-    let engine = context.engine();
+    let (engine, runtime) = (context.engine(), shared.runtime());
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let result_bytes = AtomicUsize::new(0);
     let work = || {
@@ -491,7 +518,9 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> ScriptResult<Arr
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
     };
-    running::waiting(&shared.runtime(), || {
+    // The time of a branch begins with its place.
+    let work = || within_place(&shared.processors, &runtime, work);
+    running::waiting(&runtime, || {
         std::thread::scope(|scope| {
             // This thread works, too.
             for _ in 1..branches.len() {

@@ -36,8 +36,8 @@ pub use promotion::PromotedScript;
 pub(crate) use promotion::promote;
 
 use super::engine::{self, AbandonGuard};
-use super::error::{ScriptSource, root, thrown};
-use super::threads::Threads;
+use super::error::{ScriptSource, limit_text, root, thrown};
+use super::threads::{self, Threads};
 use super::{comparison, content, json, running, time};
 use crate::call::Failure;
 use crate::capability::services::Clock;
@@ -200,7 +200,7 @@ impl RunScript {
         let script_limits = Limits { cpu: limits.cpu, ..Limits::default() };
         let (engine, variables) = (functions.engine(), functions.variables());
         let ast = engine::compile_knowing(engine, &text.lines, &script_limits, variables).map_err(
-            |error| match functions.explain_undefined(&error) {
+            |error| match functions.explain(&error, &text.lines) {
                 Some(problem) => text.at(error.position(), &problem),
                 None => text.parse_error(&error).to_string(),
             },
@@ -253,6 +253,7 @@ impl RunScript {
                 data,
                 began,
                 used: Arc::default(),
+                processors: threads::processors(),
                 progress: RunProgress::default(),
             });
             script.run_here(&shared)
@@ -321,7 +322,11 @@ impl RunScript {
                 let limit = match limit {
                     // Runs have a key of their own for it.
                     LimitExceeded::Cpu(cpu) => format!("CPU limit of {cpu:?} (`runs.cpu`)"),
-                    limit => limit.to_string(),
+                    // It is the same for all of them.
+                    LimitExceeded::Memory(bytes) => {
+                        format!("limit of {} MiB for what its variables hold", bytes >> 20)
+                    }
+                    limit => limit_text(error, limit),
                 };
                 let message = self.text.at(error.position(), &format!("it reached its {limit}"));
                 RunEnd::Failed { code: "limit", message }
@@ -353,9 +358,9 @@ fn engine_with(functions: &ToolFunctions) -> rhai::Engine {
     // They are counted for all threads of a run together.
     engine.set_max_operations(0);
     engine.set_max_variables(MAX_VARIABLES);
-    engine.on_progress(|operations| {
-        let ended = running::ended(operations).map(Dynamic::from);
-        ended.or_else(|| context::count(operations).then(|| Dynamic::from(RunStop)))
+    engine.on_progress(|_| {
+        let ended = running::ended().map(Dynamic::from);
+        ended.or_else(|| context::count().then(|| Dynamic::from(RunStop)))
     });
     engine.on_print(context::print);
     engine.on_debug(|text, _, _| context::print(text));

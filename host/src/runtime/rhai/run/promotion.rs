@@ -3,7 +3,7 @@
 //!
 //! The text is changed by its tokens, so that what its author wrote stays as it is: comments, names and line breaks.
 
-use rhai::{Engine, Position, Token};
+use rhai::{Engine, ParseErrorType, Position, Token};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -101,6 +101,7 @@ pub(crate) fn promote(
     let problem =
         |(position, problem): (Position, String)| ScriptLoadError(source.at(position, &problem));
     changes.find().map_err(problem)?;
+    changes.check_functions(&source)?;
     let (body, own_functions) = changes.apply(&source.lines);
     let mut text = written_tool(description, data, &body);
     for function in own_functions {
@@ -247,6 +248,9 @@ impl Changes<'_> {
         }
         let is_free = self.tokens.is_free(index);
         match name {
+            "global" if self.tokens.get(index + 1) == Some(&Token::DoubleColon) => {
+                Some("a plugin has no constants of its statements under `global`".into())
+            }
             name if is_free && LOOK_UPS.contains(&name) => {
                 Some(format!("a plugin has no `{name}`: it calls what its author knows"))
             }
@@ -342,6 +346,34 @@ impl Changes<'_> {
             }
         }
         found
+    }
+
+    /// Checks that the functions of the script see all that they name without its statements: in a plugin, what stands there is
+    /// the tool's own.
+    fn check_functions(&self, source: &ScriptSource) -> Result<(), ScriptLoadError> {
+        let (script, functions) = (&source.lines, self.functions);
+        // All has its place in the script.
+        let mut alone = String::new();
+        let mut at = 0;
+        for Range { start, end } in self.own_functions() {
+            let is_line_end = |c: char| c == '\n';
+            alone.extend(script[at..start].chars().map(|c| if is_line_end(c) { c } else { ' ' }));
+            alone.push_str(&script[start..end]);
+            at = end;
+        }
+        let (engine, variables) = (functions.engine(), functions.variables());
+        let compiled = engine::compile_knowing(engine, &alone, &Limits::default(), variables);
+        let Err(error) = compiled else { return Ok(()) };
+        match error.err_type() {
+            ParseErrorType::VariableUndefined(name) => {
+                let problem = format!(
+                    "a function of a plugin does not see `{name}` of the statements: give it what it needs"
+                );
+                Err(ScriptLoadError(source.at(error.position(), &problem)))
+            }
+            // The whole is compiled as well.
+            _ => Ok(()),
+        }
     }
 
     /// The statements of the script, and its functions.
@@ -523,6 +555,9 @@ mod tests {
             "\nprivate fn x(a) { if a { #{} } else { a } }\n",
         ];
         check(script, &["files__list"], &parts);
+        // A function may have a variable of its own of that name.
+        let constant = "const N = 3; fn f(N) { let M = N; M + 1 } f(N)";
+        check(constant, &[], &["const N = 3;  f(N)", "\nfn f(N) { let M = N; M + 1 }\n"]);
         check(
             "parallel([|| 1, || step(\"a\", || 2)])",
             &[],
@@ -612,6 +647,18 @@ mod tests {
         check("let f = files; f.read(#{})", "script:1:9: in a plugin, `files` is nothing but");
         check("files.raed(#{})", "script:1:7: `files` has no tool `raed`; did you mean `read`?");
         check("fn f() { data.n } f()", "script:1:10: a function of a plugin does not see `data`");
+        check(
+            "const N = 3;\nconst M = 4; fn f(a, N) { a + N } fn g(x) { x + M }\nf(1, N) + g(2)",
+            "script:2:49: a function of a plugin does not see `M` of the statements",
+        );
+        check(
+            "fn f(list) { \"ü\"; list.map(|a| a + N) } const N = 3; f([1])",
+            "script:1:36: a function of a plugin does not see `N` of the statements",
+        );
+        check(
+            "const N = 3; fn f() { global::N } f()",
+            "script:1:23: a plugin has no constants of its statements under `global`",
+        );
         check(
             "fn MessageSending(c) { } 1",
             "script:1:4: the function `MessageSending` means something else",

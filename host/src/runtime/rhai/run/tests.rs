@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use super::*;
 
@@ -68,6 +70,9 @@ pub(super) fn functions() -> Arc<ToolFunctions> {
         ("files", "files__list", tenon_types::ToolDefinition::new("list", "d", &open)),
         ("my-mail", "my-mail__send", tenon_types::ToolDefinition::new("send", "d", &open)),
         ("odd", "odd__export", tenon_types::ToolDefinition::new("export", "d", &open)),
+        ("odd", "odd__print", tenon_types::ToolDefinition::new("print", "d", &open)),
+        ("odd", "odd__null", tenon_types::ToolDefinition::new("null", "d", &open)),
+        ("odd", "odd__loop", tenon_types::ToolDefinition::new("loop", "d", &open)),
         ("odd", "odd__a-b", tenon_types::ToolDefinition::new("a-b", "d", &open)),
         ("odd", "odd__a.b", tenon_types::ToolDefinition::new("a.b", "d", &open)),
         ("tools", "tools__mine", tenon_types::ToolDefinition::new("mine", "d", &open)),
@@ -139,6 +144,7 @@ async fn tools_are_functions_of_their_plugins() {
             json!("caught: the mailbox is full"),
         ),
         ("odd.export_()", json!(["odd__export", {}])),
+        ("odd.print_()", json!(["odd__print", {}])),
         ("call_tool(\"odd__a-b\", #{ x: 1 })", json!(["odd__a-b", { "x": 1 }])),
         ("call_tool(\"files.list\")", json!({ "names": ["a", "b"] })),
         // Plugins whose names are the host's.
@@ -199,6 +205,13 @@ async fn what_is_wrong_is_told_before_anything_is_called() {
         ("files.read()", "script:1:7: `files.read` needs `path`"),
         ("files.read(\"/x\")", "`files.read` takes its arguments as one map: `files.read(#{ … })`"),
         ("if false { [|| files.raed()] }", "`files` has no tool `raed`"),
+        // Tools whose names are keywords.
+        ("odd.print(#{ x: 1 })", "script:1:5: `print` is a keyword; did you mean `print_`?"),
+        ("let x = odd\n  .null()", "script:2:4: `null` is a keyword; did you mean `null_`?"),
+        ("if true { odd.loop() }", "script:1:15: `loop` is a keyword; did you mean `loop_`?"),
+        ("odd.match()", "script:1:5: 'match' is a reserved keyword"),
+        ("files.print()", "script:1:7: 'print' is a reserved keyword"),
+        ("let print = 1;", "'print' is a reserved keyword"),
         (
             "odd.a_b(#{})",
             "`odd.a_b` may be \"odd__a-b\" or \"odd__a.b\": call one with `call_tool(NAME, #{ … })`",
@@ -289,7 +302,22 @@ async fn no_script_goes_beyond_its_bounds() {
         ("try { loop {} } catch { 1 }", "limit", "it took 200000 operations"),
         ("fn f() { f() } f()", "limit", "it reached its"),
         ("let a = []; loop { a.push(\"0123456789abcdef\" * 10000); }", "trapped", ""),
-        ("let s = \"x\"; loop { s += s; }", "limit", "it reached its"),
+        (
+            "let s = \"x\"; loop { s += s; }",
+            "limit",
+            "it reached its limit of value size: a text has at most 1 MiB",
+        ),
+        // Functions that are called often, and take few operations each.
+        (
+            "let a = []; a.pad(1000, 0); a.map(|x| { let b = []; b.pad(1000, 0); b.map(|y| 0).len() }).len()",
+            "limit",
+            "it took 200000 operations",
+        ),
+        (
+            "fn many() { let f = []; f.pad(1000, || 1); parallel(f).len() } let g = []; g.pad(1000, || many()); parallel(g).len()",
+            "limit",
+            "it took 200000 operations",
+        ),
         ("let a = []; loop { a.push(1); }", "limit", ""),
         ("for i in 0..30 { files.list(); }", "limit", "and may make no more (`runs.calls`)"),
         ("try { for i in 0..30 { files.list(); } } catch { 1 }", "limit", "it made 20 calls"),
@@ -336,6 +364,22 @@ async fn no_script_goes_beyond_its_bounds() {
             "let b = []; for i in 0..300 { b.push(|| { let a = []; a.pad(90000, 7); a }); } parallel(b).len()",
             "limit",
             "the results of `parallel` are too large together",
+        ),
+        // Keys of maps, in variables, in results and in what functions capture.
+        (
+            "let s = \"\"; s.pad(1000000, \"x\"); let m = []; for i in 0..600 { let k = #{}; k[s + i] = (); m.push(k); } 1",
+            "limit",
+            "it reached its limit of 256 MiB for what its variables hold",
+        ),
+        (
+            "let f = []; for i in 0..600 { f.push(|| { let s = \"x\"; while s.len() < 500000 { s += s; } let k = #{}; k[s] = 1; k }); } parallel(f).len()",
+            "limit",
+            "the results of `parallel` are too large together",
+        ),
+        (
+            "let s = \"\"; s.pad(1000000, \"x\"); let k = #{}; k[s] = 1; let f = []; for i in 0..1000 { f.push(|| k.len()); } parallel(f).len()",
+            "trapped",
+            "the functions of the script hold more than 400000 values",
         ),
         // Sorting keeps errors for itself.
         (
@@ -418,6 +462,48 @@ async fn the_time_of_a_run_counts_once_however_many_functions_it_takes() {
 }
 
 #[tokio::test]
+async fn threads_do_not_take_the_time_of_each_other() {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    // More threads than compute at a time.
+    let parallel = (4 * processors).min(400);
+    let least = Duration::from_millis(200);
+    let cpu = least * u32::try_from(processors).expect("they are few");
+    let limits = RunLimits { operations: u64::MAX, cpu, parallel, ..limits() };
+    let began = Instant::now();
+    let script =
+        format!("let f = []; for i in 0..{parallel} {{ f.push(|| {{ loop {{}} }}); }} parallel(f)");
+    let end = run_within(&script, &limits, &Arc::default()).await.end;
+    let took = began.elapsed();
+    let RunEnd::Failed { code: "limit", message } = &end else { panic!("{end:?}") };
+    assert!(message.contains("CPU limit"), "{message}");
+    assert!(took >= least, "{took:?}");
+}
+
+#[tokio::test]
+async fn operations_count_once_whatever_calls_a_function() {
+    let operations = async |script: &str| {
+        let result = run_with(script, &Arc::default()).await;
+        assert!(matches!(result.end, RunEnd::Value(_)), "{script}: {:?}", result.end);
+        result.operations
+    };
+    let loops = "for i in 0..50000 {}";
+    let alone = operations(loops).await;
+    for call in [
+        "[1, 2, 3].map(|n| n)",
+        "[1, 2, 3].filter(|n| n > 1)",
+        "[3, 1, 2].sort(|a, b| a - b)",
+        "step(\"s\", || 1)",
+        "parallel([|| 1, || 2])",
+        "let f = |n| n; f.call(1)",
+    ] {
+        let all = operations(&format!("{loops} {call}; 1")).await;
+        assert!((alone..alone + 200).contains(&all), "{call}: {all} with {alone} before");
+    }
+    let steps = operations("for i in 0..500 { step(\"s\" + i, || i); } 1").await;
+    assert!(steps < 20_000, "{steps}");
+}
+
+#[tokio::test]
 async fn functions_without_a_name_are_shown_without_one() {
     let host = Arc::default();
     let script = "let f = |x| x + 1; print(f); debug(f); print([f]); print(#{ f: f });
@@ -451,6 +537,7 @@ async fn a_run_that_is_stopped_goes_no_further_whatever_it_catches() {
         "step(\"s\", || my_mail.send()); 7",
         "let ok = false; let a = [2, 1]; a.sort(|x, y| { my_mail.send(); ok = true; 0 }); print(\"x\"); step(\"v\", || ok)",
         "let a = [2, 1]; a.sort(|x, y| { my_mail.send(); 0 }); 7",
+        "let a = [2, 1]; a.sort(|x, y| { my_mail.send(); 0 }); loop {}",
     ] {
         let host = Arc::new(Host { stops_at: Some("my-mail__send"), ..Host::default() });
         let result = run_with(script, &host).await;
