@@ -257,7 +257,7 @@ impl RequestHandler {
             Err(error) => {
                 let code = match &error {
                     RunError::NotFound(_) => "not-found",
-                    RunError::NotPaused { .. } => "not-paused",
+                    RunError::NotPaused { .. } | RunError::OtherProject { .. } => "not-paused",
                     _ => "state",
                 };
                 let mut result = ToolResult::error(error.to_string());

@@ -797,3 +797,19 @@ fn a_cancelled_run_says_which_of_its_calls_still_wait() {
     let denied = stdout(&project.tenon(&["run", "s.rhai"]));
     assert!(denied.contains("was denied"), "{denied}");
 }
+
+#[test]
+fn a_tool_that_nobody_may_call_is_no_unknown_one() {
+    let project = approved("tools.notes__write.enabled = false");
+    let message = |arguments: &[&str]| {
+        let output = parsed(&project.tenon(&[&["--json"], arguments].concat()));
+        output["error"]["message"].as_str().unwrap_or_default().to_string()
+    };
+    let said = message(&["call", "notes__write", "path=/a"]);
+    assert!(said.contains("is disabled"), "{said}");
+    for script in ["notes.write(#{ path: \"/a\" })", "call_tool(\"notes__\" + \"write\", #{})"] {
+        project.write("s.rhai", script);
+        let message = message(&["run", "s.rhai"]);
+        assert!(message.contains(&said), "{script}: {message}");
+    }
+}

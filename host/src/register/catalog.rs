@@ -60,7 +60,9 @@ impl ToolCatalog {
         let offered = || registry.tools().filter(|(_, tool)| (filter.tool)(tool.name.as_str()));
         let functions =
             offered().map(|(plugin, tool)| (&**plugin.id(), tool.name.as_str(), &*tool.definition));
-        let functions = Arc::new(ToolFunctions::new(functions));
+        let withheld = registry.withheld().filter(|(name, _)| (filter.tool)(name));
+        let withheld = withheld.map(|(name, why)| (name, why.to_string()));
+        let functions = Arc::new(ToolFunctions::new(functions).with_withheld(withheld));
         let names = functions.names();
         let tools = offered().map(|(_, tool)| CatalogTool {
             tool: tool.name.to_string(),

@@ -585,6 +585,16 @@ impl Registry {
         })
     }
 
+    /// The tools that are there and may not be called, by their rendered names, and why.
+    pub(crate) fn withheld(&self) -> impl Iterator<Item = (String, CallError)> {
+        let names = self.absent.keys().map(ToolName::as_str);
+        let absent = names.filter_map(|name| Some((name.to_string(), self.absent(name)?)));
+        let disabled = self.tools.iter().filter(|(_, entry)| !entry.constraints.enabled);
+        absent.chain(disabled.map(|(name, _)| {
+            (name.to_string(), CallError::Disabled { tool: name.to_string(), by: TOOL_RULE })
+        }))
+    }
+
     /// What of servers is used though it has changed since it was first seen, or varies from one
     /// start to the next. It is among [`Self::diagnostics`] as well.
     pub fn pin_warnings(&self) -> &[Diagnostic] {

@@ -39,6 +39,8 @@ pub(crate) struct ToolFunctions {
     plugins: BTreeMap<ImmutableString, BTreeMap<String, Vec<ToolFunction>>>,
     /// The functions, for engines.
     module: Shared<Module>,
+    /// The tools that plugins have and nobody may call, by the names that callers would use, and why.
+    withheld: BTreeMap<String, String>,
     /// The engine of all runs: to make it takes longer than most scripts do.
     engine: OnceLock<rhai::Engine>,
 }
@@ -89,7 +91,18 @@ impl ToolFunctions {
             });
         }
         module.build_index();
-        Self { plugins, module: module.into(), engine: OnceLock::new() }
+        Self { plugins, module: module.into(), withheld: BTreeMap::new(), engine: OnceLock::new() }
+    }
+
+    /// The same, saying of tools that nobody may call why not.
+    pub(crate) fn with_withheld(self, tools: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { withheld: tools.into_iter().collect(), ..self }
+    }
+
+    /// Why a function is none, where its tool is withheld.
+    fn why_withheld(&self, variable: &str, function: &str) -> Option<&String> {
+        let name = identifier(&format!("{variable}__{function}"));
+        self.withheld.iter().find(|(tool, _)| identifier(tool) == name).map(|(_, why)| why)
     }
 
     /// The engine of the runs that call these functions.
@@ -378,6 +391,9 @@ pub(super) fn unknown_function(
     variable: &str,
     function: &str,
 ) -> String {
+    if let Some(why) = functions.why_withheld(variable, function) {
+        return why.clone();
+    }
     let problem = format!("`{variable}` has no tool `{function}`");
     let known = functions.of(variable).into_iter().flat_map(BTreeMap::keys).map(String::as_str);
     match nearest(function, known) {
@@ -447,6 +463,9 @@ fn looked_up(what: RunLookUp<'_>) -> ScriptResult<Dynamic> {
 
 /// What is wrong with the name of a tool that nobody has.
 pub(super) fn unknown_tool(functions: &ToolFunctions, tool: &str) -> String {
+    if let Some(why) = functions.withheld.get(tool) {
+        return why.clone();
+    }
     match nearest(tool, functions.tool_names()) {
         Some(meant) => format!("there is no tool \"{tool}\"; did you mean \"{meant}\"?"),
         None => format!("there is no tool \"{tool}\"; `tools.search(\"…\")` finds tools"),
