@@ -21,7 +21,7 @@ use crate::fakes::{
     RecordingPlugin, WITNESS,
 };
 use crate::fixture::{Fixture, FolderSnapshot};
-use crate::plugins::{HostSetup, configuration, id, plugins};
+use crate::plugins::{HostVariant, configuration, id, plugins};
 use crate::row::AttemptEffects;
 use crate::server::Server;
 
@@ -47,7 +47,7 @@ const SETUP: Duration = Duration::from_secs(300);
 impl HostUnderTest {
     /// Lays out a project with the plugins that are needed, and has the host built.
     pub(crate) async fn new(
-        stage: HostSetup,
+        variant: HostVariant,
         needed: &BTreeSet<&'static str>,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
@@ -65,7 +65,7 @@ impl HostUnderTest {
             services: Recorder::default(),
             witness: RecordingPlugin::default(),
         };
-        for plugin in plugins(stage).into_iter().filter(|plugin| needed.contains(plugin.id)) {
+        for plugin in plugins(variant).into_iter().filter(|plugin| needed.contains(plugin.id)) {
             let folder = format!("project/own/{}", plugin.id);
             let manifest = world.fill(&plugin.manifest());
             world.fixture.write_beside(&format!("{folder}/plugin.toml"), manifest)?;
@@ -73,7 +73,7 @@ impl HostUnderTest {
             world.fixture.write_beside(&format!("{folder}/code"), code)?;
         }
         world.fixture.write_beside("project/tenon.toml", configuration())?;
-        match world.builder(stage, cache, host) {
+        match world.builder(variant, cache, host) {
             Err(problem) => world.problem = Some(problem),
             Ok(builder) => world.build(builder).await,
         }
@@ -82,7 +82,7 @@ impl HostUnderTest {
 
     fn builder(
         &self,
-        stage: HostSetup,
+        variant: HostVariant,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
     ) -> Result<Builder, String> {
@@ -112,9 +112,9 @@ impl HostUnderTest {
             .memory(self.services.clone())
             .client_features(self.services.clone())
             .state(self.fixture.beside("state"));
-        Ok(match stage {
-            HostSetup::Theirs => builder,
-            HostSetup::Ours => builder
+        Ok(match variant {
+            HostVariant::Theirs => builder,
+            HostVariant::Ours => builder
                 .approver(self.decided())
                 .secrets(FakeSecretStore)
                 .resolver(self.network.clone())

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn every_row_is_about_plugins_that_there_are() {
         for row in table::rows() {
-            let plugins = plugins::plugins(row.stage);
+            let plugins = plugins::plugins(row.variant);
             for plugin in row.plugins() {
                 let is_there = plugins.iter().any(|hostile| hostile.id == plugin);
                 assert!(is_there, "{}: {plugin}", row.expectation.name);

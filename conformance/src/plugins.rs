@@ -8,7 +8,7 @@ use crate::rhai_scripts;
 
 /// A host that the suite builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostSetup {
+pub(crate) enum HostVariant {
     /// As its embedder has it: with that approver and that network, where the embedder brings them.
     Theirs,
     /// The same, with an approver, secrets and a network that the suite has put in last.
@@ -255,8 +255,8 @@ memory = ["search"]
 secrets = ["api-key", "other"]
 "#;
 
-/// The plugins of a stage.
-pub(crate) fn plugins(stage: HostSetup) -> Vec<Hostile> {
+/// The plugins of a variant.
+pub(crate) fn plugins(variant: HostVariant) -> Vec<Hostile> {
     use Code::{Component, Script, Shared};
     let of = |id, code, capabilities: &[&str]| Hostile {
         id,
@@ -265,7 +265,7 @@ pub(crate) fn plugins(stage: HostSetup) -> Vec<Hostile> {
         limits: None,
     };
     let asking = Script(rhai_scripts::ASKING);
-    if stage == HostSetup::Ours {
+    if variant == HostVariant::Ours {
         return vec![
             of("names", Component(ESCAPE_HTTP), &[NAMES]),
             of("names-script", asking, &[NAMES]),

@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use crate::action::{Action, Expect, RefusalText};
 use crate::expectation::{ApiSurface, Capability, Expectation};
-use crate::plugins::HostSetup;
+use crate::plugins::HostVariant;
 
 /// An expectation, and how it is tried.
 pub(crate) struct Row {
     pub(crate) expectation: Expectation,
-    pub(crate) stage: HostSetup,
+    pub(crate) variant: HostVariant,
     pub(crate) attempt: Attempt,
     /// What shows that the attempt could have come out otherwise.
     pub(crate) control: Control,
@@ -106,7 +106,7 @@ impl Row {
         let expectation = Expectation::new(capability, access, tried, expected, control.words());
         Self {
             expectation,
-            stage: HostSetup::Theirs,
+            variant: HostVariant::Theirs,
             attempt,
             control,
             traces: AttemptEffects::default(),
@@ -117,8 +117,8 @@ impl Row {
         }
     }
 
-    pub(crate) fn on(self, stage: HostSetup) -> Self {
-        Self { stage, ..self }
+    pub(crate) fn on(self, variant: HostVariant) -> Self {
+        Self { variant, ..self }
     }
 
     pub(crate) fn then(self, usable: Action) -> Self {

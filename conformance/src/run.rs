@@ -9,7 +9,7 @@ use tenon_host::{Builder, PluginState};
 use crate::action::Action;
 use crate::fixture::FolderSnapshot;
 use crate::host_under_test::HostUnderTest;
-use crate::plugins::HostSetup;
+use crate::plugins::HostVariant;
 use crate::race::{held, reached};
 use crate::report::{Outcome, Verdict};
 use crate::row::{Attempt, AttemptEffects, Control, Row, echo};
@@ -25,10 +25,10 @@ pub(crate) async fn run(
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let (theirs, ours): (Vec<_>, Vec<_>) =
-        rows.into_iter().enumerate().partition(|(_, row)| row.stage == HostSetup::Theirs);
-    for (stage, rows) in [(HostSetup::Theirs, theirs), (HostSetup::Ours, ours)] {
+        rows.into_iter().enumerate().partition(|(_, row)| row.variant == HostVariant::Theirs);
+    for (variant, rows) in [(HostVariant::Theirs, theirs), (HostVariant::Ours, ours)] {
         if !rows.is_empty() {
-            outcomes.extend(on_stage(stage, rows, cache, &mut host).await);
+            outcomes.extend(on_variant(variant, rows, cache, &mut host).await);
         }
     }
     outcomes.sort_by_key(|(place, _)| *place);
@@ -37,14 +37,14 @@ pub(crate) async fn run(
 
 type Placed<T> = (usize, T);
 
-async fn on_stage(
-    stage: HostSetup,
+async fn on_variant(
+    variant: HostVariant,
     rows: Vec<Placed<Row>>,
     cache: Option<&Path>,
     host: &mut impl FnMut(Builder) -> Builder,
 ) -> Vec<Placed<Outcome>> {
     let needed: BTreeSet<_> = rows.iter().flat_map(|(_, row)| row.plugins()).collect();
-    let mut world = match HostUnderTest::new(stage, &needed, cache, host).await {
+    let mut world = match HostUnderTest::new(variant, &needed, cache, host).await {
         Ok(world) => world,
         Err(error) => {
             let seen = format!("the suite could not be set up: {error}");

@@ -50,7 +50,6 @@ mod mcp_duties;
 mod misbehave;
 mod misbehaving_servers;
 mod network;
-mod observed;
 #[cfg(target_os = "linux")]
 mod outbound_guests;
 mod pipeline;
@@ -70,6 +69,7 @@ mod skills;
 mod starts;
 mod state;
 mod support;
+mod telemetry;
 mod template_projects;
 mod test_host;
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::action::{Action, Expect, ExpectedLog, RefusalText};
 use crate::expectation::{ApiSurface, Capability};
 use crate::fakes::SECRET;
-use crate::plugins::HostSetup;
+use crate::plugins::HostVariant;
 use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines, refused};
 use crate::table::filesystem;
 
@@ -70,7 +70,8 @@ pub(super) fn rows() -> Vec<Row> {
 
 fn secrets() -> Vec<Row> {
     let row = |tried: &str, deed, control| {
-        Row::new(Capability::Secrets, ApiSurface::Import, tried, deed, control).on(HostSetup::Ours)
+        Row::new(Capability::Secrets, ApiSurface::Import, tried, deed, control)
+            .on(HostVariant::Ours)
     };
     let get = |plugin, name: &str, plain: bool, expect| {
         Action::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
@@ -107,7 +108,7 @@ fn secrets() -> Vec<Row> {
         recorded,
         has("recorded"),
     );
-    record.stage = HostSetup::Ours;
+    record.variant = HostVariant::Ours;
     let unset = Expect::Says(&["the secret unset is not set"]);
     let unset = get("secretive", "unset", true, unset);
     // Of one that is not granted it is not even told whether somebody has set it.
@@ -224,7 +225,7 @@ fn approved(PluginVariants { by, both, .. }: PluginVariants) -> Vec<Row> {
         _ => ("narrow-asking", "wide-asking"),
     };
     let row = |capability, tried: &str, deed, control| {
-        Row::new(capability, by, tried, deed, control).on(HostSetup::Ours)
+        Row::new(capability, by, tried, deed, control).on(HostVariant::Ours)
     };
     let send = || json!({ "text": "hi" });
     let ask = || json!({ "model": "conformance-witness/other", "prompt": "may I?" });

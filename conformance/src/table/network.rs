@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Expect, RefusalText};
 use crate::expectation::{ApiSurface, Capability};
-use crate::plugins::HostSetup;
+use crate::plugins::HostVariant;
 use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines};
 use crate::table::nothing::reachable;
 
@@ -279,7 +279,7 @@ fn redirected(by: ApiSurface) -> Vec<Row> {
 fn named(by: ApiSurface) -> Vec<Row> {
     let plugin = names(by);
     let named = if by == ApiSurface::Rhai { "named-script" } else { "named-web" };
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostSetup::Ours);
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostVariant::Ours);
     let local = "http://localhost:{port}/ok";
     let well = || get(plugin, by, local, ok());
     let connected = |connected: &[&str]| AttemptEffects {
@@ -360,7 +360,7 @@ fn named(by: ApiSurface) -> Vec<Row> {
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
 fn approved(by: ApiSurface) -> Vec<Row> {
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostSetup::Ours);
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostVariant::Ours);
     let both = if by == ApiSurface::Rhai { "both-script" } else { "both-web" };
     let unreachable = unreachable(by);
     let may = |deed: &Action, asked: &str| {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::action::{Action, Expect};
 use crate::expectation::{ApiSurface, Capability};
-use crate::plugins::{HostSetup, IMPORTING};
+use crate::plugins::{HostVariant, IMPORTING};
 use crate::row::{Attempt, AttemptEffects, Control, Row, answered, echo, lines, refused};
 use crate::table::filesystem::{edition, refusal};
 use crate::table::network::get;
@@ -70,14 +70,14 @@ pub(super) fn rows() -> Vec<Row> {
             "which is not approved",
             Control::Ready("decided"),
         )
-        .on(HostSetup::Ours),
+        .on(HostVariant::Ours),
         load(
             "be loaded with other code than was approved",
             "stale",
             "it has changed since it was approved",
             Control::Ready("decided"),
         )
-        .on(HostSetup::Ours),
+        .on(HostVariant::Ours),
     ]);
     let script = "bare-script";
     let witness =

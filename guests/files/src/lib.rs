@@ -79,7 +79,7 @@ pub struct Listing {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Found {
+pub struct FoundPaths {
     /// The paths, those higher up first.
     paths: Vec<String>,
     /// Whether the search stopped before it had seen everything.
@@ -187,12 +187,12 @@ pub async fn find(
     path: String,
     /// The name to look for: `*` stands for any characters, `?` for one.
     pattern: String,
-) -> Result<Json<Found>> {
+) -> Result<Json<FoundPaths>> {
     if pattern.is_empty() || pattern.contains('/') {
         let message = format!("the pattern \"{pattern}\" is no name: it is empty or has a \"/\"");
         return Err(Error::invalid_input(message).into());
     }
-    let mut found = Found { paths: Vec::new(), truncated: false, skipped: Vec::new() };
+    let mut found = FoundPaths { paths: Vec::new(), truncated: false, skipped: Vec::new() };
     let mut seen = 0;
     let mut folders = VecDeque::from([Path::new(&path).to_path_buf()]);
     'search: while let Some(folder) = folders.pop_front() {

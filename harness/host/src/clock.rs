@@ -22,10 +22,10 @@ use tenon_host::services::Clock;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<Mutex<Reading>>);
+pub struct ManualClock(Arc<Mutex<ClockState>>);
 
 #[derive(Debug)]
-struct Reading {
+struct ClockState {
     now: SystemTime,
     /// How far the clock goes on each time that it is read.
     step: Duration,
@@ -49,7 +49,7 @@ impl ManualClock {
     pub fn parse(time: &str) -> Result<Self, String> {
         let now = DateTime::parse_from_rfc3339(time)
             .map_err(|error| format!("{time:?} is no time of RFC 3339: {error}"))?;
-        Ok(Self(Arc::new(Mutex::new(Reading { now: now.into(), step: Duration::ZERO }))))
+        Ok(Self(Arc::new(Mutex::new(ClockState { now: now.into(), step: Duration::ZERO }))))
     }
 
     /// Has the clock go on by this much after each reading, so that no two readings are the same.
@@ -63,7 +63,7 @@ impl ManualClock {
         self.with(|reading| reading.now += by);
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Reading) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut ClockState) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -63,7 +63,7 @@ impl AskedCall {
     }
 }
 
-/// What was decided of a call. Times are in milliseconds since 1970.
+/// What was decided of a call, and what became of one that was approved. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 #[non_exhaustive]

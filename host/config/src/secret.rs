@@ -1,4 +1,4 @@
-//! Secrets: which names speak of them, and how their values are kept out of what is shown.
+//! Secrets: where they are kept, and how their values are kept out of what is shown.
 //!
 //! A value is known to be a secret by the name it goes under: a variable of a server's environment,
 //! a setting of a plugin. Wherever such a value turns up in what plugins answer, say or fail with,

@@ -187,8 +187,8 @@ impl WasiView for HostState {
 
 /// Counts what an instance uses, and says no.
 pub(crate) struct Meter {
-    limits: MemoryUsage,
-    used: MemoryUsage,
+    limits: MemoryAmount,
+    used: MemoryAmount,
     instances: usize,
     cpu: Duration,
     /// How many calls of the host are left; nothing where they are not counted.
@@ -213,7 +213,7 @@ struct HostCallBudget {
 
 /// What all memories, in bytes, and all tables, in elements, of an instance come to.
 #[derive(Clone, Copy, Default)]
-struct MemoryUsage {
+struct MemoryAmount {
     memory: usize,
     table_elements: usize,
 }
@@ -229,8 +229,8 @@ impl Meter {
             since: Instant::now(),
         };
         Self {
-            limits: MemoryUsage { memory: limits.memory, table_elements: limits.table_elements },
-            used: MemoryUsage::default(),
+            limits: MemoryAmount { memory: limits.memory, table_elements: limits.table_elements },
+            used: MemoryAmount::default(),
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
@@ -291,7 +291,7 @@ impl Meter {
 
     /// What was allowed and fails for another reason stays counted: wasmtime tells of failures that
     /// it has not asked about before, so that giving back could give too much.
-    fn grow(&mut self, by: MemoryUsage) -> bool {
+    fn grow(&mut self, by: MemoryAmount) -> bool {
         let memory = self.used.memory.saturating_add(by.memory);
         let table_elements = self.used.table_elements.saturating_add(by.table_elements);
         if memory > self.limits.memory {
@@ -302,7 +302,7 @@ impl Meter {
             self.reached = Some(LimitExceeded::Table(self.limits.table_elements));
             return false;
         }
-        self.used = MemoryUsage { memory, table_elements };
+        self.used = MemoryAmount { memory, table_elements };
         self.usage_counter.memory.store(memory, Ordering::Relaxed);
         true
     }
@@ -315,9 +315,9 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(MemoryUsage {
+        Ok(self.grow(MemoryAmount {
             memory: desired.saturating_sub(current),
-            ..MemoryUsage::default()
+            ..MemoryAmount::default()
         }))
     }
 
@@ -327,9 +327,9 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(MemoryUsage {
+        Ok(self.grow(MemoryAmount {
             table_elements: desired.saturating_sub(current),
-            ..MemoryUsage::default()
+            ..MemoryAmount::default()
         }))
     }
 

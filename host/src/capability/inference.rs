@@ -1,4 +1,4 @@
-//! `inference`: language models, through the providers of the host. Values are models, by their ids
+//! `providers`: language models, through the providers of the host. Values are models, by their ids
 //! or as `plugin/id`. The model `default` is the one that the host chooses.
 
 use futures::FutureExt;

@@ -269,7 +269,7 @@ pub enum Delta {
 pub struct ToolCallStart {
     /// Counts the tool calls of this answer from zero.
     pub index: u32,
-    /// The id of the call that this answers.
+    /// The id of the call, which its result names.
     pub id: String,
     /// The name that programs use.
     pub name: String,

@@ -65,12 +65,12 @@ pub(crate) struct RequestClient {
     listener: Mutex<Listener>,
     /// How far the call has come: what is told of it only grows.
     done: Mutex<f64>,
-    state: Mutex<AskState>,
+    state: Mutex<CallQuestions>,
 }
 
 /// What was asked so far.
 #[derive(Default)]
-struct AskState {
+struct CallQuestions {
     /// How many questions there were.
     count: u64,
     /// Answers that came before their questions.

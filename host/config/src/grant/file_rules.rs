@@ -45,7 +45,7 @@ pub struct ReachableFolder {
 /// Where a path stands in the rules: what is in a folder of which there may be a million names is one step away
 /// from it.
 #[derive(Debug, Clone)]
-pub struct PathPosition {
+pub struct PathMatchState {
     /// Where each grant stands, in their order.
     places: Arc<[GlobState]>,
     protection: ProtectionState,
@@ -168,21 +168,21 @@ impl FileRules {
     }
 
     /// What may be done with the path that stands so.
-    pub fn rights_at(&self, position: &PathPosition, path: &str) -> PathRights {
+    pub fn rights_at(&self, position: &PathMatchState, path: &str) -> PathRights {
         let rights = self.rights_by(position.places.iter().copied());
         self.restrict(rights, position.protection, path)
     }
 
     /// What may be done with a name in a folder that stands so; `path` is that of the name.
-    pub fn rights_in(&self, folder: &PathPosition, name: &str, path: &str) -> PathRights {
+    pub fn rights_in(&self, folder: &PathMatchState, name: &str, path: &str) -> PathRights {
         let protection = self.protection_in(folder, name, path);
         let rights = self.rights_by(self.step_places(&folder.places, name));
         self.restrict(rights, protection, path)
     }
 
     /// Where a path stands.
-    pub fn position(&self, path: &str) -> PathPosition {
-        let start = PathPosition {
+    pub fn position(&self, path: &str) -> PathMatchState {
+        let start = PathMatchState {
             places: self.grants.iter().flatten().map(PathGrant::start).collect(),
             protection: self.protection.start(),
         };
@@ -195,15 +195,20 @@ impl FileRules {
     }
 
     /// Where a name stands in a folder that stands so; `path` is that of the name.
-    pub fn step(&self, folder: &PathPosition, name: &str, path: &str) -> PathPosition {
-        PathPosition {
+    pub fn step(&self, folder: &PathMatchState, name: &str, path: &str) -> PathMatchState {
+        PathMatchState {
             places: self.step_places(&folder.places, name).collect(),
             protection: self.protection_in(folder, name, path),
         }
     }
 
     /// Where a name in a folder stands in what is protected; `path` is that of the name.
-    pub fn protection_in(&self, folder: &PathPosition, name: &str, path: &str) -> ProtectionState {
+    pub fn protection_in(
+        &self,
+        folder: &PathMatchState,
+        name: &str,
+        path: &str,
+    ) -> ProtectionState {
         self.protection_beneath(folder.protection, name, path)
     }
 
@@ -241,7 +246,7 @@ impl FileRules {
     /// What is protected.
     pub fn may_take(
         &self,
-        folder: &PathPosition,
+        folder: &PathMatchState,
         name: &str,
         path: &str,
     ) -> Result<(), &'static ProtectedRow> {

@@ -21,7 +21,7 @@ pub use capabilities::{
     ENVIRONMENT, FILESYSTEM, MEMORY, MESSAGING, NETWORK, PROVIDERS, SECRETS, STATE, STATE_SCOPES,
     TOOLS, USER,
 };
-pub use file_rules::{FileRules, PathPosition, ReachableFolder};
+pub use file_rules::{FileRules, PathMatchState, ReachableFolder};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{GlobModel, path_glob};
 pub use glob::{GlobState, PathGrant, PathRights, components, resolve};

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tenon_config::expand::escaped;
 use tenon_config::grant::{
-    FileRules, PathPosition, PathRights, ProtectedRow, ProtectionState, components,
+    FileRules, PathMatchState, PathRights, ProtectedRow, ProtectionState, components,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -65,7 +65,7 @@ pub(super) struct Folder {
     pub(super) handle: Arc<File>,
     pub(super) path: Arc<str>,
     /// Where its path stands in the rules.
-    position: PathPosition,
+    position: PathMatchState,
 }
 
 /// Where a path leads: to a name in a folder, or to the folder itself.

@@ -53,7 +53,7 @@ pub use tenon_store::{
 };
 pub use tenon_types::{Memory, OutgoingMessage};
 
-/// Sends plugins' messages to people, for the capability `services`.
+/// Sends plugins' messages to people, for the capability `messaging`.
 #[async_trait]
 pub trait Messaging: Send + Sync + 'static {
     /// Sends a message. The default refuses.
@@ -68,7 +68,7 @@ pub trait Messaging: Send + Sync + 'static {
     }
 }
 
-/// Searches the host's memory, for the capability `services`.
+/// Searches the host's memory, for the capability `memory`.
 #[async_trait]
 pub trait MemorySearch: Send + Sync + 'static {
     /// Returns at most `limit` memories, best match first. The default returns an error, so that a plugin

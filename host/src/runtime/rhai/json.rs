@@ -8,7 +8,7 @@ use serde_json::Value;
 use tenon_types::{Error, HookContext, Json};
 
 use super::engine::{MAX_VALUE_DEPTH, ScriptDecision, too_deep};
-use super::time::{Moment, Span};
+use super::time::{ScriptDuration, ScriptTime};
 use crate::call::Failure;
 
 /// A script's value as JSON.
@@ -135,10 +135,10 @@ impl Serialize for ScriptJson<'_> {
         if let Ok(character) = value.as_char() {
             return serializer.serialize_char(character);
         }
-        if let Some(time) = value.read_lock::<Moment>() {
+        if let Some(time) = value.read_lock::<ScriptTime>() {
             return serializer.serialize_str(&time.text());
         }
-        if let Some(span) = value.read_lock::<Span>() {
+        if let Some(span) = value.read_lock::<ScriptDuration>() {
             return serializer.serialize_f64(span.seconds());
         }
         if value.flatten_clone().is_unit() {

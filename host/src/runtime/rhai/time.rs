@@ -11,13 +11,13 @@ use crate::capability::services::Clock;
 
 /// A moment, to the millisecond; a script's `Time`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(DateTime<Utc>);
+pub(super) struct ScriptTime(DateTime<Utc>);
 
 /// The time between two moments; a script's `Duration`. It is negative where the later is taken from the earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span(TimeDelta);
+pub(super) struct ScriptDuration(TimeDelta);
 
-impl Moment {
+impl ScriptTime {
     /// The moment in RFC 3339, in UTC.
     pub(super) fn text(self) -> String {
         self.0.to_rfc3339_opts(SecondsFormat::AutoSi, true)
@@ -38,7 +38,7 @@ impl Moment {
     }
 }
 
-impl Span {
+impl ScriptDuration {
     /// The seconds, with their fraction.
     pub(super) fn seconds(self) -> FLOAT {
         self.0.num_milliseconds() as FLOAT / 1000.0
@@ -89,57 +89,59 @@ const UNITS: &[(&str, FLOAT)] = &[
 pub(super) fn add(engine: &mut Engine, clock: Arc<dyn Clock>) {
     let now = move || {
         let now = DateTime::<Utc>::from(clock.now()).timestamp_millis();
-        Moment::of_unix_ms(now)
+        ScriptTime::of_unix_ms(now)
     };
     engine
-        .register_type_with_name::<Moment>("Time")
-        .register_type_with_name::<Span>("Duration")
+        .register_type_with_name::<ScriptTime>("Time")
+        .register_type_with_name::<ScriptDuration>("Duration")
         // The engine's own `timestamp` is an instant, which has no text.
         .register_fn("timestamp", now.clone())
         .register_fn("now", now.clone())
-        .register_get("elapsed", move |time: &mut Moment| -> ScriptResult<Span> {
-            Ok(Span(now()?.0 - time.0))
+        .register_get("elapsed", move |time: &mut ScriptTime| -> ScriptResult<ScriptDuration> {
+            Ok(ScriptDuration(now()?.0 - time.0))
         })
-        .register_fn("parse_time", Moment::parse)
-        .register_fn("time_of_unix_ms", Moment::of_unix_ms);
+        .register_fn("parse_time", ScriptTime::parse)
+        .register_fn("time_of_unix_ms", ScriptTime::of_unix_ms);
     for (name, unit) in UNITS {
         engine
-            .register_fn(*name, |number: INT| Span::of(number as FLOAT, *unit))
-            .register_fn(*name, |number: FLOAT| Span::of(number, *unit))
-            .register_get(*name, |span: &mut Span| span.0.num_milliseconds() as FLOAT / *unit);
+            .register_fn(*name, |number: INT| ScriptDuration::of(number as FLOAT, *unit))
+            .register_fn(*name, |number: FLOAT| ScriptDuration::of(number, *unit))
+            .register_get(*name, |span: &mut ScriptDuration| {
+                span.0.num_milliseconds() as FLOAT / *unit
+            });
     }
     engine
-        .register_get("unix", |time: &mut Moment| time.0.timestamp())
-        .register_get("unix_ms", |time: &mut Moment| time.0.timestamp_millis())
-        .register_get("year", |time: &mut Moment| INT::from(time.0.year()))
-        .register_get("month", |time: &mut Moment| INT::from(time.0.month()))
-        .register_get("day", |time: &mut Moment| INT::from(time.0.day()))
-        .register_get("hour", |time: &mut Moment| INT::from(time.0.hour()))
-        .register_get("minute", |time: &mut Moment| INT::from(time.0.minute()))
-        .register_get("second", |time: &mut Moment| INT::from(time.0.second()))
-        .register_get("weekday", |time: &mut Moment| {
+        .register_get("unix", |time: &mut ScriptTime| time.0.timestamp())
+        .register_get("unix_ms", |time: &mut ScriptTime| time.0.timestamp_millis())
+        .register_get("year", |time: &mut ScriptTime| INT::from(time.0.year()))
+        .register_get("month", |time: &mut ScriptTime| INT::from(time.0.month()))
+        .register_get("day", |time: &mut ScriptTime| INT::from(time.0.day()))
+        .register_get("hour", |time: &mut ScriptTime| INT::from(time.0.hour()))
+        .register_get("minute", |time: &mut ScriptTime| INT::from(time.0.minute()))
+        .register_get("second", |time: &mut ScriptTime| INT::from(time.0.second()))
+        .register_get("weekday", |time: &mut ScriptTime| {
             INT::from(time.0.weekday().number_from_monday())
         });
     for name in ["to_string", "to_debug"] {
-        engine.register_fn(name, |time: &mut Moment| time.text());
-        engine.register_fn(name, |span: &mut Span| span.text());
+        engine.register_fn(name, |time: &mut ScriptTime| time.text());
+        engine.register_fn(name, |span: &mut ScriptDuration| span.text());
     }
     engine
-        .register_fn("-", |a: Moment, b: Moment| Span(a.0 - b.0))
-        .register_fn("+", |a: Moment, b: Span| {
-            a.0.checked_add_signed(b.0).map(Moment).ok_or_else(out_of_range)
+        .register_fn("-", |a: ScriptTime, b: ScriptTime| ScriptDuration(a.0 - b.0))
+        .register_fn("+", |a: ScriptTime, b: ScriptDuration| {
+            a.0.checked_add_signed(b.0).map(ScriptTime).ok_or_else(out_of_range)
         })
-        .register_fn("-", |a: Moment, b: Span| {
-            a.0.checked_sub_signed(b.0).map(Moment).ok_or_else(out_of_range)
+        .register_fn("-", |a: ScriptTime, b: ScriptDuration| {
+            a.0.checked_sub_signed(b.0).map(ScriptTime).ok_or_else(out_of_range)
         })
-        .register_fn("+", |a: Span, b: Span| {
-            a.0.checked_add(&b.0).map(Span).ok_or_else(out_of_range)
+        .register_fn("+", |a: ScriptDuration, b: ScriptDuration| {
+            a.0.checked_add(&b.0).map(ScriptDuration).ok_or_else(out_of_range)
         })
-        .register_fn("-", |a: Span, b: Span| {
-            a.0.checked_sub(&b.0).map(Span).ok_or_else(out_of_range)
+        .register_fn("-", |a: ScriptDuration, b: ScriptDuration| {
+            a.0.checked_sub(&b.0).map(ScriptDuration).ok_or_else(out_of_range)
         });
-    add_order::<Moment>(engine);
-    add_order::<Span>(engine);
+    add_order::<ScriptTime>(engine);
+    add_order::<ScriptDuration>(engine);
 }
 
 fn add_order<T: rhai::Variant + Copy + Ord>(engine: &mut Engine) {
