@@ -1,10 +1,10 @@
 //! Conversations with servers, line by line.
 
-mod server_requests;
 mod connect;
-mod notifications;
-mod modern_task;
 mod legacy_task;
+mod modern_task;
+mod notifications;
+mod server_requests;
 
 use super::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Handshakes of both eras.
 
-use super::asked::modern_with;
+use super::server_requests::modern_with;
 use super::*;
 use crate::settings::{Features, HandshakeMode, Root};
 

@@ -1,6 +1,6 @@
 //! Calls that a server of the newer era makes tasks of.
 
-use super::asked::modern;
+use super::server_requests::modern;
 use super::*;
 use crate::Features;
 

@@ -1,7 +1,7 @@
 //! What servers tell by themselves.
 
-use super::asked::{modern, modern_with};
 use super::connect::discovered;
+use super::server_requests::{modern, modern_with};
 use super::*;
 use crate::settings::Features;
 
