@@ -3,12 +3,12 @@
 //!
 //! ```no_run
 //! use tenon_host::{Config, Platform};
-//! use tenon_serve::{EveryClient, Server, Settings};
+//! use tenon_serve::{AllClientFeatures, Server, Settings};
 //! use tokio::io::BufReader;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = Config::parse(r#"plugins.wasm = ["text_tools.wasm"]"#, "tenon.toml")?;
-//! let builder = Platform::builder().config(config).client_features(EveryClient);
+//! let builder = Platform::builder().config(config).client_features(AllClientFeatures);
 //! let platform = builder.build().await?;
 //! let server = Server::new(platform, Settings::default())?;
 //! let (input, output) = tokio::io::duplex(1 << 16);
