@@ -140,6 +140,11 @@ pub const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) const MAX_WAIT_MILLIS: u64 = MAX_WAIT.as_secs() * 1_000;
 
+/// Whether a denial of one time still holds at another.
+pub(crate) fn denial_holds(denied: u64, now: u64) -> bool {
+    now < denied.saturating_add(MAX_WAIT_MILLIS)
+}
+
 /// The longest arguments that are kept to be shown, in bytes of JSON.
 const MAX_SHOWN_BYTES: usize = 256 << 10;
 
@@ -182,7 +187,7 @@ impl Approval {
     fn at_time(self, now: u64) -> Self {
         match self.state {
             ApprovalState::Denied { at, unknown_since: Some(began), .. }
-                if now >= at.saturating_add(MAX_WAIT_MILLIS) =>
+                if !denial_holds(at, now) =>
             {
                 Self { state: ApprovalState::Unknown { at: began }, ..self }
             }

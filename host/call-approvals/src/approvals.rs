@@ -544,10 +544,12 @@ impl CallApprovals {
         if let Some(standing) = self.standing(now)?.into_iter().find(|standing| standing.id == id) {
             return self.take_back(&standing, now);
         }
-        if self.forget_damaged(id, now)? {
-            return Ok(());
-        }
-        let (approval, version) = self.decidable(id, now)?;
+        let (approval, version) = match self.decidable(id, now) {
+            Err(error @ (CallApprovalError::NotFound(_) | CallApprovalError::Damaged(_))) => {
+                return if self.forget_damaged(id, now)? { Ok(()) } else { Err(error) };
+            }
+            known => known?,
+        };
         let step = ApprovalStep::Denied { reason: reason.clone() };
         let unknown_since = match approval.state {
             ApprovalState::Unknown { at } => Some(at),
@@ -561,13 +563,9 @@ impl CallApprovals {
 
     /// Forgets what is damaged of the approval of this id. Says whether there was something.
     fn forget_damaged(&self, id: &str, now: u64) -> Result<bool> {
-        let mut gone = Vec::new();
-        for (kind, item) in self.damaged_items()? {
-            if approval_id(kind, &item.id) == id {
-                gone.push((kind, item));
-            }
-        }
-        let gone: Vec<_> = gone
+        let mut damaged = self.damaged_items()?;
+        damaged.retain(|(kind, item)| approval_id(kind, &item.id) == id);
+        let gone: Vec<_> = damaged
             .iter()
             .map(|(kind, item)| Change::RemoveItem { kind, id: &item.id, version: item.version })
             .collect();

@@ -7,7 +7,7 @@ use tenon_store::{Item, LogEntry, LogSummary, MAX_BATCH_ENTRIES, Store};
 
 use crate::Result;
 use crate::action::ActionDigest;
-use crate::approval::{Approval, ApprovalState, MAX_WAIT_MILLIS, id_of};
+use crate::approval::{Approval, ApprovalState, denial_holds, id_of};
 use crate::event::{ApprovalEvent, ApprovalStep, LOG};
 use crate::standing::{StandingApproval, content_digest};
 
@@ -157,9 +157,8 @@ impl LoggedDecisions {
 
     /// The actions that are denied at this time, each with the number of the entry that says so.
     pub(crate) fn denied(&self, now: u64) -> impl Iterator<Item = (ActionDigest, u64)> {
-        let holds = move |at: u64| now < at.saturating_add(MAX_WAIT_MILLIS);
         let denied = self.calls.iter().filter(
-            move |(_, state)| matches!(state, ApprovalState::Denied { at, .. } if holds(*at)),
+            move |(_, state)| matches!(state, ApprovalState::Denied { at, .. } if denial_holds(*at, now)),
         );
         denied.map(|(digest, _)| (*digest, self.numbers[digest]))
     }
