@@ -17,10 +17,9 @@ const MAX_CLOCK_DIFFERENCE: u64 = 60_000;
 /// The decisions that a log has.
 #[derive(Default)]
 pub(crate) struct LoggedDecisions {
-    /// What is decided of an action. One is pending that was asked about again, or whose approval was used up.
-    calls: HashMap<ActionDigest, ApprovalState>,
-    /// The numbers of the entries that decided so.
-    numbers: HashMap<ActionDigest, u64>,
+    /// What is decided of an action, and the number of the entry that says so. One is pending that was asked about again, or
+    /// whose approval was used up.
+    calls: HashMap<ActionDigest, (ApprovalState, u64)>,
     /// What is kept of a call that somebody was asked about; nothing where the log does not say it.
     asked: HashMap<ActionDigest, Option<ActionDigest>>,
     /// How a standing approval was given, by its id, or when it was taken back.
@@ -115,14 +114,13 @@ impl LoggedDecisions {
             }
             // Whatever it was approved by, an approval of the same action is used up. A denial goes on to hold.
             ApprovalStep::Begun | ApprovalStep::Unknown
-                if matches!(self.calls.get(&digest), Some(ApprovalState::Approved { .. })) =>
+                if matches!(self.calls.get(&digest), Some((ApprovalState::Approved { .. }, _))) =>
             {
                 ApprovalState::Pending
             }
             _ => return,
         };
-        self.calls.insert(digest, state);
-        self.numbers.insert(digest, entry.number);
+        self.calls.insert(digest, (state, entry.number));
     }
 
     /// Whether a call that begins after this event was approved, as far as the log goes back.
@@ -144,7 +142,7 @@ impl LoggedDecisions {
                 None => is_cut,
             },
             _ => match self.calls.get(&digest) {
-                Some(state) => matches!(state, ApprovalState::Approved { .. }),
+                Some((state, _)) => matches!(state, ApprovalState::Approved { .. }),
                 None => is_cut,
             },
         }
@@ -157,10 +155,10 @@ impl LoggedDecisions {
 
     /// The actions that are denied at this time, each with the number of the entry that says so.
     pub(crate) fn denied(&self, now: u64) -> impl Iterator<Item = (ActionDigest, u64)> {
-        let denied = self.calls.iter().filter(
-            move |(_, state)| matches!(state, ApprovalState::Denied { at, .. } if denial_holds(*at, now)),
-        );
-        denied.map(|(digest, _)| (*digest, self.numbers[digest]))
+        self.calls.iter().filter_map(move |(digest, (state, number))| match state {
+            ApprovalState::Denied { at, .. } if denial_holds(*at, now) => Some((*digest, *number)),
+            _ => None,
+        })
     }
 
     /// Whether what is kept of a call is what somebody was asked about. Of a call of which nobody knows how it ended, less
@@ -187,7 +185,7 @@ impl LoggedDecisions {
         };
         id == id_of(approval.digest)
             && match self.calls.get(&approval.digest) {
-                Some(logged) => *logged == decided,
+                Some((logged, _)) => *logged == decided,
                 None => at < self.forgotten_before,
             }
     }

@@ -1,17 +1,22 @@
 //! The approvals of a store: what was decided of a call, and each step of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod begun;
+mod check;
+mod room;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, Item, ItemQuota, LivenessLock, MAX_BATCH_ENTRIES, Store, StoreError,
-    all_items,
+    Change, Durability, Item, ItemQuota, LivenessLock, MAX_BATCH_ENTRIES, Store, all_items,
 };
 
-use crate::action::{Action, ActionDigest};
+pub use self::begun::BegunCall;
+use self::begun::{ApprovedCall, begun_prefix};
+use self::room::{QUOTA, QUOTA_OF_ONE};
+use crate::action::Action;
 use crate::approval::{
     Approval, ApprovalState, AskedCall, IDS, MAX_ARGUMENT_DIGESTS, MAX_WAIT, id_of,
 };
-use crate::decisions::LoggedDecisions;
 use crate::event::{ApprovalEvent, ApprovalStep, Decider, LOG, MAX_LOG_BYTES};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
 use crate::{CallApprovalError, Result};
@@ -19,17 +24,8 @@ use crate::{CallApprovalError, Result};
 /// The kind of items that say what is decided of calls, by the ids of their actions.
 const APPROVALS: &str = "call-approvals";
 
-/// The kind of items that calls are which were approved and have begun.
-const BEGUN: &str = "begun-calls";
-
 /// The kind of items that standing approvals are.
 const STANDING: &str = "standing-call-approvals";
-
-/// How many of each kind there may be, and how many bytes they may take.
-const QUOTA: ItemQuota = ItemQuota { items: 2_000, bytes: 32 << 20 };
-
-/// How many calls of one principal may wait at a time, and how many bytes they may take: nobody keeps others from being asked.
-const QUOTA_OF_ONE: ItemQuota = ItemQuota { items: 200, bytes: 8 << 20 };
 
 /// How long an approval for one call holds where nobody says how long.
 pub const DEFAULT_ONCE: Duration = Duration::from_secs(3600);
@@ -57,14 +53,6 @@ pub struct CallApprovals {
     decided_by: Option<Decider>,
     /// Calls of this process that are over, which the store could not be told.
     untold: Mutex<Vec<ApprovedCall>>,
-}
-
-/// A call that is over.
-struct ApprovedCall {
-    key: String,
-    approval: Approval,
-    /// How it ended, if that is known.
-    outcome: Option<String>,
 }
 
 /// Which calls an approval is of.
@@ -210,29 +198,6 @@ impl CallApprovals {
         Err(CallApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
     }
 
-    /// Checks that not too many calls of this principal wait.
-    fn check_room_of_one(&self, asked: &Approval, now: u64) -> Result<()> {
-        let (mut items, mut bytes) = (1, asked.write().len() as u64);
-        for item in all_items(&*self.store, APPROVALS)? {
-            // What is damaged is nobody's.
-            let known = Approval::read(&item.id, &item.value, item.expires, now).ok();
-            let is_theirs = |known: &Approval| {
-                known.is_undecided() && known.principal == asked.principal && known.id != asked.id
-            };
-            if !item.is_expired(now) && known.as_ref().is_some_and(is_theirs) {
-                items += 1;
-                bytes += item.value.len() as u64;
-            }
-        }
-        let quota = self.quota_of_one;
-        match items > quota.items || bytes > quota.bytes {
-            true => {
-                Err(StoreError::TooManyItems { kind: APPROVALS.into(), items, bytes, quota }.into())
-            }
-            false => Ok(()),
-        }
-    }
-
     /// Begins a call that somebody, `decided_by`, has just approved, who was asked at once. For a scope beyond this call, a
     /// standing approval is kept as well, for so long. Where the same call waits, was approved meanwhile, or nobody knows how
     /// it ended before, that is used up by this. One that was denied meanwhile does not begin.
@@ -349,83 +314,6 @@ impl CallApprovals {
         let items = all_items(&*self.store, STANDING)?.into_iter();
         let read = |item: Item| StandingApproval::read(&item.id, &item.value, item.expires).ok();
         Ok(items.filter_map(read).collect())
-    }
-
-    /// What approvals cannot be read are called. They approve nothing; [`deny`](Self::deny) forgets them.
-    ///
-    /// # Errors
-    ///
-    /// Where the store fails.
-    pub fn damaged(&self) -> Result<Vec<String>> {
-        let damaged = self.damaged_items()?.into_iter();
-        Ok(damaged.map(|(kind, item)| approval_id(kind, &item.id).to_string()).collect())
-    }
-
-    /// The items that cannot be read, each with its kind.
-    fn damaged_items(&self) -> Result<Vec<(&'static str, Item)>> {
-        let mut damaged = Vec::new();
-        for kind in [APPROVALS, BEGUN, STANDING] {
-            let is_read = |Item { id, value, expires, .. }: &Item| match kind {
-                STANDING => StandingApproval::read(id, value, *expires).is_ok(),
-                _ => Approval::read(id, value, *expires, 0).is_ok(),
-            };
-            let all = all_items(&*self.store, kind)?.into_iter();
-            damaged.extend(all.filter(|item| !is_read(item)).map(|item| (kind, item)));
-        }
-        Ok(damaged)
-    }
-
-    /// The ids of what waits, is approved or denied, and of what stands, although the log says otherwise or says nothing of
-    /// it, and of calls that have begun without an approval in the log: somebody has changed the items or the log. Where the
-    /// log was full, what is older than all of its entries is not among them. Whether the entries of the log are as they were written is for [`check_log`](tenon_store::check_log).
-    ///
-    /// # Errors
-    ///
-    /// Where the store fails.
-    pub fn undocumented(&self, now: u64) -> Result<Vec<String>> {
-        let mut found = self.not_borne_out(now)?;
-        if !found.is_empty() {
-            // What was decided between the log and the items were read is in the log by now.
-            let again = self.not_borne_out(now)?;
-            found.retain(|one| again.contains(one));
-        }
-        Ok(found.into_iter().map(|(id, _)| id).collect())
-    }
-
-    /// What is not as the log says: the ids of approvals, and the versions of their items or the numbers of entries, so that
-    /// what is found twice is the same.
-    fn not_borne_out(&self, now: u64) -> Result<Vec<(String, u64)>> {
-        // The log first: what is used up meanwhile is gone from the items then.
-        let logged = LoggedDecisions::read(&*self.store)?;
-        let mut found: Vec<_> = logged.unapproved().map(|id| (id.to_string(), 0)).collect();
-        for (digest, number) in logged.denied(now) {
-            let id = id_of(digest);
-            let known = match self.read(&id, now) {
-                // Nobody can tell.
-                Err(CallApprovalError::Damaged(_)) => continue,
-                known => known?,
-            };
-            if known.is_none_or(|(known, _)| known.digest != digest || known.is_pending()) {
-                found.push((id, number));
-            }
-        }
-        // What is damaged decides nothing.
-        for item in all_items(&*self.store, APPROVALS)?.into_iter().filter(|of| !of.is_expired(now))
-        {
-            let approval = Approval::read(&item.id, &item.value, item.expires, now);
-            if approval.is_ok_and(|approval| !logged.bear_out(&item.id, &approval)) {
-                found.push((item.id, item.version));
-            }
-        }
-        for item in all_items(&*self.store, STANDING)?.into_iter().filter(|of| !of.is_expired(now))
-        {
-            if let Ok(standing) = StandingApproval::read(&item.id, &item.value, item.expires)
-                && !logged.bear_out_standing(&item, &standing)
-            {
-                found.push((standing.id, item.version));
-            }
-        }
-        Ok(found)
     }
 
     /// Approves a call, which is made when it is tried again. It holds for so long; without a time, for
@@ -561,18 +449,6 @@ impl CallApprovals {
         self.decide(&Approval { state, ..approval }, version, expires, step, now)
     }
 
-    /// Forgets what is damaged of the approval of this id. Says whether there was something.
-    fn forget_damaged(&self, id: &str, now: u64) -> Result<bool> {
-        let mut damaged = self.damaged_items()?;
-        damaged.retain(|(kind, item)| approval_id(kind, &item.id) == id);
-        let gone: Vec<_> = damaged
-            .iter()
-            .map(|(kind, item)| Change::RemoveItem { kind, id: &item.id, version: item.version })
-            .collect();
-        let taken_back = ApprovalEvent::of_damaged(id).decided_by(self.decided_by.clone());
-        Ok(!gone.is_empty() && self.change(&gone, &[taken_back], now)?)
-    }
-
     fn decide(
         &self,
         decided: &Approval,
@@ -615,44 +491,6 @@ impl CallApprovals {
         Ok(Some((Approval::read(id, &item.value, item.expires, now)?, item.version)))
     }
 
-    /// Begins a call, and keeps a standing approval. What was decided of the call, of this version, is used up by that. `None`
-    /// where somebody else was faster.
-    fn begin(
-        self: &Arc<Self>,
-        approval: Approval,
-        decided: Option<u64>,
-        standing: Option<&StandingApproval>,
-        mut events: Vec<ApprovalEvent>,
-        now: u64,
-    ) -> Result<Option<BegunCall>> {
-        let lock = self.lock.name(&*self.store)?.ok_or(CallApprovalError::NoRandomness)?;
-        let id = id_of(approval.digest);
-        let key = format!("{}{}", begun_prefix(&id), random_id()?);
-        let running = Approval { state: ApprovalState::Running { at: now, lock }, ..approval };
-        events.push(ApprovalEvent::of(&running, ApprovalStep::Begun));
-        let value = running.write();
-        // It does not expire: how it ends has to be known.
-        let (expires, quota) = (None, self.quota);
-        let begun =
-            Change::PutItem { kind: BEGUN, id: &key, version: None, value: &value, expires, quota };
-        let decided =
-            decided.map(|version| Change::RemoveItem { kind: APPROVALS, id: &id, version });
-        let written = standing.map(|standing| (standing.key(), standing.write()));
-        let stands = standing
-            .zip(written.as_ref())
-            .map(|(standing, (key, value))| self.put_standing(key, value, standing));
-        let changes: Vec<_> = decided.into_iter().chain([begun]).chain(stands).collect();
-        let has_begun = match self.change(&changes, &events, now) {
-            Err(error) if error.is_full() => {
-                self.settle(None, now)?;
-                self.make_room(STANDING, now, || self.change(&changes, &events, now))?
-            }
-            changed => changed?,
-        };
-        let call = ApprovedCall { key, approval: running, outcome: None };
-        Ok(has_begun.then(|| BegunCall { approvals: self.clone(), call: Some(call) }))
-    }
-
     /// Makes changes, with their steps in the log, at once.
     fn change(&self, changes: &[Change<'_>], events: &[ApprovalEvent], now: u64) -> Result<bool> {
         let values = ApprovalEvent::write(events);
@@ -660,144 +498,6 @@ impl CallApprovals {
         let steps = Change::Append { log: LOG, entries: &entries, max_bytes: MAX_LOG_BYTES };
         let all: Vec<_> = changes.iter().copied().chain([steps]).collect();
         Ok(self.store.change(&all, Durability::Disk)?)
-    }
-
-    /// Tells the store what it could not be told before.
-    fn tell(&self, now: u64) {
-        let untold = std::mem::take(&mut *self.untold());
-        for call in untold {
-            // What fails again waits again.
-            let _ = self.end(call, now);
-        }
-    }
-
-    fn untold(&self) -> std::sync::MutexGuard<'_, Vec<ApprovedCall>> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that a call is over. Where the store fails, it is told later.
-    fn end(&self, call: ApprovedCall, now: u64) -> Result<()> {
-        let ended = self.try_end(&call, now);
-        if ended.is_err() {
-            self.untold().push(call);
-        }
-        ended
-    }
-
-    fn try_end(&self, call: &ApprovedCall, now: u64) -> Result<()> {
-        let ApprovedCall { key, approval, outcome } = call;
-        let item = self.store.item(BEGUN, key)?;
-        let Some(outcome) = outcome else {
-            return item.map_or(Ok(()), |item| self.lose(&item, approval, now));
-        };
-        let step = ApprovalStep::Ended { outcome: outcome.clone() };
-        let events = [ApprovalEvent::of(approval, step)];
-        let removed = item.map(|item| {
-            let gone = Change::RemoveItem { kind: BEGUN, id: key, version: item.version };
-            self.change(&[gone], &events, now)
-        });
-        match removed.transpose()? {
-            Some(true) => Ok(()),
-            // Somebody took this process for dead.
-            _ => self.change(&[], &events, now).map(drop),
-        }
-    }
-
-    /// Has a call that has begun be unknown: nothing is decided of another one, but for a denial, which goes on to hold.
-    fn lose(&self, begun: &Item, approval: &Approval, now: u64) -> Result<()> {
-        let ApprovalState::Running { at, .. } = approval.state else { return Ok(()) };
-        let id = id_of(approval.digest);
-        let events = [ApprovalEvent::of(approval, ApprovalStep::Unknown)];
-        for _ in 0..MAX_TRIES {
-            let known = self.read(&id, now)?;
-            let (version, mut unknown) =
-                (known.as_ref().map(|(_, version)| *version), approval.unknown(id.clone(), at));
-            let is_another = match known {
-                Some((known, _)) if known.digest != approval.digest => true,
-                Some((
-                    Approval { state: ApprovalState::Denied { at: denied, reason, .. }, .. },
-                    _,
-                )) => {
-                    let unknown_since = Some(at);
-                    unknown.state = ApprovalState::Denied { at: denied, reason, unknown_since };
-                    false
-                }
-                _ => false,
-            };
-            // It does not expire: somebody has to decide.
-            let (value, expires) = (unknown.write(), None);
-            let (kind, value, quota) = (APPROVALS, &*value, self.quota);
-            let put = Change::PutItem { kind, id: &id, version, value, expires, quota };
-            let gone = Change::RemoveItem { kind: BEGUN, id: &begun.id, version: begun.version };
-            let changes = if is_another { vec![gone] } else { vec![gone, put] };
-            let is_done = self.make_room(APPROVALS, now, || self.change(&changes, &events, now))?;
-            if is_done {
-                return self.forget_oldest_unknown(&unknown, now);
-            }
-            if self.store.item(BEGUN, &begun.id)?.is_none() {
-                return Ok(());
-            }
-        }
-        Err(CallApprovalError::Undecidable { id, why: "it changes all the time" })
-    }
-
-    /// Forgets the calls of a principal that have been unknown for the longest time, where there are too many of them.
-    fn forget_oldest_unknown(&self, latest: &Approval, now: u64) -> Result<()> {
-        let mut unknown = Vec::new();
-        for item in all_items(&*self.store, APPROVALS)? {
-            let known = Approval::read(&item.id, &item.value, item.expires, now);
-            if let Ok(Approval { principal, state: ApprovalState::Unknown { at }, .. }) = known
-                && principal == latest.principal
-            {
-                unknown.push((at, item.id, item.version));
-            }
-        }
-        unknown.sort();
-        let most = usize::try_from(self.quota_of_one.items).unwrap_or(usize::MAX);
-        for (_, id, version) in &unknown[..unknown.len().saturating_sub(most)] {
-            self.store.remove_item(APPROVALS, id, *version)?;
-        }
-        Ok(())
-    }
-
-    /// Has calls be unknown whose processes have died: all of them, or those whose keys begin so. Gives those that run.
-    fn settle(&self, prefix: Option<&str>, now: u64) -> Result<Vec<Approval>> {
-        let mut running = Vec::new();
-        let mut cursor = Some(prefix.map(str::to_string));
-        while let Some(from) = cursor {
-            let page = self.store.items(BEGUN, from.as_deref(), PREFIX_PAGE_ITEMS)?;
-            for item in page.items {
-                if prefix.is_some_and(|prefix| !item.id.starts_with(prefix)) {
-                    return Ok(running);
-                }
-                let approval = match Approval::read(&item.id, &item.value, item.expires, now) {
-                    Ok(approval) => approval,
-                    // What is damaged keeps nobody from the calls of other actions.
-                    Err(_) if prefix.is_none() => continue,
-                    Err(damaged) => return Err(damaged),
-                };
-                match &approval.state {
-                    ApprovalState::Running { lock, .. } if self.store.is_locked(lock)? => {
-                        running.push(approval);
-                    }
-                    _ => match self.lose(&item, &approval, now) {
-                        // It stays among those that have begun until there is room.
-                        Err(error) if error.is_full() && prefix.is_none() => {}
-                        lost => lost?,
-                    },
-                }
-            }
-            cursor = page.next.map(Some);
-        }
-        Ok(running)
-    }
-
-    /// Under which id a call runs that was approved by it.
-    fn running(&self, digest: ActionDigest, now: u64) -> Result<Option<String>> {
-        let id = id_of(digest);
-        let mut running = self.settle(Some(&begun_prefix(&id)), now)?;
-        running.retain(|approval| approval.id == id);
-        Ok(running.pop().map(|approval| approval.id))
     }
 
     /// Makes a standing approval of one call, for a scope beyond that.
@@ -910,52 +610,6 @@ impl CallApprovals {
         self.make_room(APPROVALS, now, || self.change(&[put], events, now))
     }
 
-    /// Does something for which there may be no room before what is over has gone, and then the older half of the denials.
-    fn make_room<T>(&self, kind: &str, now: u64, act: impl Fn() -> Result<T>) -> Result<T> {
-        match act() {
-            Err(error) if error.is_full() => self.store.remove_expired_items(kind, now)?,
-            done => return done,
-        };
-        match act() {
-            Err(error) if error.is_full() && kind == APPROVALS => {
-                let mut denied = Vec::new();
-                for Item { id, version, value, expires } in all_items(&*self.store, kind)? {
-                    let Ok(known) = Approval::read(&id, &value, expires, now) else { continue };
-                    if let ApprovalState::Denied { at, unknown_since: None, .. } = known.state {
-                        denied.push((at, id, version, known));
-                    }
-                }
-                denied.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
-                denied.truncate(denied.len().div_ceil(2));
-                for some in denied.chunks(MAX_BATCH_ENTRIES) {
-                    self.forget_denied(some, now)?;
-                }
-                act()
-            }
-            done => done,
-        }
-    }
-
-    /// Has denials hold no more, with that in the log. Each is its time, its id, its version and itself.
-    fn forget_denied(&self, denied: &[(u64, String, u64, Approval)], now: u64) -> Result<()> {
-        let gone = denied.iter().map(|(_, id, version, _)| Change::RemoveItem {
-            kind: APPROVALS,
-            id,
-            version: *version,
-        });
-        let taken_back = denied
-            .iter()
-            .map(|(_, _, _, denied)| ApprovalEvent::of(denied, ApprovalStep::TakenBack));
-        // Where one of them is another by now, somebody else makes room as well.
-        self.change(&gone.collect::<Vec<_>>(), &taken_back.collect::<Vec<_>>(), now).map(drop)
-    }
-
-    fn remove_expired(&self, now: u64) -> Result<()> {
-        self.store.remove_expired_items(APPROVALS, now)?;
-        self.store.remove_expired_items(STANDING, now)?;
-        Ok(())
-    }
-
     /// With room for so many, and for so many of one principal.
     #[cfg(test)]
     pub(crate) fn with_room(store: Arc<dyn Store>, items: u64, of_one: u64) -> Self {
@@ -970,55 +624,6 @@ impl CallApprovals {
     }
 }
 
-/// A call that was approved and has begun. One that is dropped without an end is unknown. Dropping it blocks.
-pub struct BegunCall {
-    approvals: Arc<CallApprovals>,
-    /// Nothing, once it is over.
-    call: Option<ApprovedCall>,
-}
-
-impl std::fmt::Debug for BegunCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("BegunCall").field(&self.id()).finish()
-    }
-}
-
-impl BegunCall {
-    /// The approval, or the standing approval that covers it.
-    pub fn id(&self) -> &str {
-        self.call.as_ref().map_or("", |call| &call.approval.id)
-    }
-
-    /// The call has ended so: `ok`, `tool-error` or the code of an error.
-    ///
-    /// # Errors
-    ///
-    /// Where the store fails. Then it is told when it is asked for something else; where this process ends before, it is
-    /// unknown how the call ended.
-    pub fn end(mut self, outcome: &str, now: u64) -> Result<()> {
-        let Some(call) = self.call.take() else { return Ok(()) };
-        self.approvals.end(ApprovedCall { outcome: Some(outcome.to_string()), ..call }, now)
-    }
-
-    /// The call is over, and how it ended is not known: the next one like it is asked about.
-    ///
-    /// # Errors
-    ///
-    /// As [`end`](Self::end).
-    pub fn lose(mut self, now: u64) -> Result<()> {
-        self.call.take().map_or(Ok(()), |call| self.approvals.end(call, now))
-    }
-}
-
-impl Drop for BegunCall {
-    fn drop(&mut self) {
-        let Some(call) = self.call.take() else { return };
-        let ApprovalState::Running { at, .. } = call.approval.state else { return };
-        // Without a store it waits until there is one.
-        let _ = self.approvals.end(call, at);
-    }
-}
-
 fn after(now: u64, time: Duration) -> u64 {
     now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
@@ -1026,19 +631,6 @@ fn after(now: u64, time: Duration) -> u64 {
 fn decided_meanwhile(id: &str) -> CallApprovalError {
     let why = "somebody else has decided at the same time";
     CallApprovalError::Undecidable { id: id.to_string(), why }
-}
-
-/// The approval that an item of this kind and id is of.
-fn approval_id<'a>(kind: &str, item: &'a str) -> &'a str {
-    match (kind, item.split_once('/')) {
-        (STANDING, Some((_, id))) | (BEGUN, Some((id, _))) => id,
-        _ => item,
-    }
-}
-
-/// What the keys of calls begin with that have begun, of the action of this id.
-fn begun_prefix(id: &str) -> String {
-    format!("{id}/")
 }
 
 fn random_id() -> Result<String> {
