@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         let follow = move || {
             let (tools, servers) = tools.ok_or("no compilers are installed")?;
             let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.follow_until(index, || Reader::new(&tools, &servers))
+            progress.follow_until(index, || GuideUser::new(&tools, &servers))
         };
         Trial::test(format!("{name}_works_word_for_word"), follow).with_ignored_flag(ignored)
     };
@@ -102,7 +102,7 @@ fn contents() -> Result<(), Failed> {
 /// How far the guide was followed. A chapter goes on with what those before it have left.
 #[derive(Default)]
 struct Progress {
-    reader: Option<Reader>,
+    reader: Option<GuideUser>,
     /// What came of each chapter that was followed, in their order.
     outcomes: Vec<Result<(), String>>,
 }
@@ -112,7 +112,7 @@ impl Progress {
     fn follow_until(
         &mut self,
         chapter: usize,
-        reader: impl FnOnce() -> Result<Reader, Failed>,
+        reader: impl FnOnce() -> Result<GuideUser, Failed>,
     ) -> Result<(), Failed> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -127,7 +127,7 @@ impl Progress {
 }
 
 /// Somebody who does what the guide says.
-struct Reader {
+struct GuideUser {
     home: TempDir,
     path: String,
     tools: PathBuf,
@@ -145,7 +145,7 @@ enum What<'a> {
     Show { file: &'a str, text: String },
 }
 
-impl Reader {
+impl GuideUser {
     fn new(tools: &Path, servers: &Path) -> Result<Self, Failed> {
         let home = TempDir::new()?;
         fs::create_dir(home.path().join("guide"))?;

@@ -34,7 +34,7 @@ use template_projects::{ROOT, empty, run, try_out};
 use tenon_tests::{installed, link_javascript_sdk};
 
 /// A plugin in another language, by the way to make a component of it.
-struct Source {
+struct LanguagePlugin {
     language: &'static str,
     /// What says where its compilers are.
     groups: &'static [&'static str],
@@ -147,7 +147,7 @@ fn cargo_component(tools: &Path, folder: &Path) -> Command {
     command
 }
 
-impl Source {
+impl LanguagePlugin {
     /// One with the tools that [`plugin_duties`] wants.
     fn subject(
         language: &'static str,
@@ -359,7 +359,7 @@ macro_rules! list {
 }
 
 /// A test for each expectation of a plugin.
-fn trials_of(source: Source, module: &str, expectations: &[Expectation]) -> Vec<Trial> {
+fn trials_of(source: LanguagePlugin, module: &str, expectations: &[Expectation]) -> Vec<Trial> {
     let (folder, source) = (installed(source.groups), Arc::new(source));
     let trial = |(name, expectation): &Expectation| {
         let (source, folder, expectation) = (source.clone(), folder.clone(), *expectation);
@@ -394,9 +394,15 @@ fn main() -> ExitCode {
     let of_everything: &[Expectation] =
         &everything::expectations!(list! everything with_everything =>);
     let subjects = [
-        Source::subject("python", &[PIP], "languages/python", "subject.wasm", python),
-        Source::subject("javascript", &[NPM], "languages/javascript", "subject.wasm", javascript),
-        Source::subject(
+        LanguagePlugin::subject("python", &[PIP], "languages/python", "subject.wasm", python),
+        LanguagePlugin::subject(
+            "javascript",
+            &[NPM],
+            "languages/javascript",
+            "subject.wasm",
+            javascript,
+        ),
+        LanguagePlugin::subject(
             "cargo-component",
             &[CARGO],
             "languages/cargo-component",
@@ -405,9 +411,14 @@ fn main() -> ExitCode {
         ),
     ];
     let others = [
-        Source::everything("python", &[PIP], "everything/python", python_everything),
-        Source::everything("javascript", &[NPM], "everything/javascript", javascript_everything),
-        Source::everything("c", C, "everything/c", c_everything),
+        LanguagePlugin::everything("python", &[PIP], "everything/python", python_everything),
+        LanguagePlugin::everything(
+            "javascript",
+            &[NPM],
+            "everything/javascript",
+            javascript_everything,
+        ),
+        LanguagePlugin::everything("c", C, "everything/c", c_everything),
     ];
     let mut trials = Vec::new();
     for source in subjects {

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::policy::ConfinementMode;
-use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantWarning, ServerParameters};
+use tenon_host::services::{
+    ApprovalRequest, Approver, GrantDecision, GrantWarning, ServerParameters,
+};
 use tenon_host::types::text::one_line;
-use tenon_host::{PluginKind, Skill, Skills};
+use tenon_host::{PluginKind, PluginSkills, Skill};
 
 use crate::hint::as_typed;
 
@@ -59,14 +61,14 @@ impl TerminalApprover {
 
 #[async_trait]
 impl Approver for TerminalApprover {
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         if self.is_authored(request) {
-            return Approval::Granted(request.capabilities.clone());
+            return GrantDecision::Granted(request.capabilities.clone());
         }
-        let Some(file) = &self.file else { return Approval::Undecided };
+        let Some(file) = &self.file else { return GrantDecision::Undecided };
         let approval = file.approve(request).await;
         let declined = || self.declined.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_settled = matches!(approval, Approval::Granted(_));
+        let is_settled = matches!(approval, GrantDecision::Granted(_));
         if !self.asks || is_settled || declined().contains(&request.plugin) {
             return approval;
         }
@@ -80,7 +82,7 @@ impl Approver for TerminalApprover {
                         tenon_config::diagnostic::chain(&error)
                     );
                 }
-                Approval::Granted(granted)
+                GrantDecision::Granted(granted)
             }
             None => {
                 declined().insert(request.plugin.clone());
@@ -99,7 +101,7 @@ pub(crate) fn is_terminal() -> bool {
 /// interrupts the command is not waited for.
 pub(crate) async fn ask(
     request: ApprovalRequest,
-    approval: Approval,
+    approval: GrantDecision,
     former: Option<FormerApproval>,
 ) -> Option<CapabilityValues> {
     let asked = tokio::task::spawn_blocking(move || ask_now(&request, &approval, former.as_ref()));
@@ -108,7 +110,7 @@ pub(crate) async fn ask(
 
 fn ask_now(
     request: &ApprovalRequest,
-    approval: &Approval,
+    approval: &GrantDecision,
     former: Option<&FormerApproval>,
 ) -> Option<CapabilityValues> {
     say(&shown(request, approval, former));
@@ -202,7 +204,7 @@ const MAX_VALUE_LENGTH: usize = 200;
 /// A request as people see it.
 pub(crate) fn shown(
     request: &ApprovalRequest,
-    approval: &Approval,
+    approval: &GrantDecision,
     former: Option<&FormerApproval>,
 ) -> String {
     let digest = |digest: &Option<String>| match digest {
@@ -236,7 +238,7 @@ pub(crate) fn shown(
         text.push_str("  requests\n");
         text.push_str(&listed(plugin, &request.capabilities, &request.warnings));
     }
-    if let Approval::Stale(changes) = approval {
+    if let GrantDecision::Stale(changes) = approval {
         text.push_str("  since it was approved\n");
         for change in changes.iter().take(MAX_VALUES) {
             text.push_str(&format!("    {}\n", short(&change.to_string())));
@@ -244,7 +246,7 @@ pub(crate) fn shown(
         text.push_str(&more(plugin, changes.len()));
     }
     if let Some(former) = former.filter(|former| former.is_narrowed()) {
-        let was = if matches!(approval, Approval::Granted(_)) { "is" } else { "was" };
+        let was = if matches!(approval, GrantDecision::Granted(_)) { "is" } else { "was" };
         let kept = former.kept(request);
         let nothing = if kept.is_empty() { ": nothing of it" } else { "" };
         text.push_str(&format!("  {was} granted{nothing}\n"));
@@ -253,8 +255,8 @@ pub(crate) fn shown(
     text
 }
 
-/// Skills, a line each, with the folder where the user can read them.
-fn skill_lines(plugin: &str, skills: &Skills) -> String {
+/// PluginSkills, a line each, with the folder where the user can read them.
+fn skill_lines(plugin: &str, skills: &PluginSkills) -> String {
     let line = |skill: &Skill| {
         let (name, files) = (short(&skill.name), skill.files().count());
         let folder = skills.folder_of(skill).display().to_string();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenon_call_approvals::{CallApprovals, StandingApproval, is_approval_id};
 use tenon_host::services::{
-    ApprovalScope, ApprovalState, CallApproval, CallApprover, CallToApprove, PendingCall,
+    ApprovalScope, ApprovalState, ApproverDecision, CallApprover, CallToApprove, PendingCall,
 };
 use tenon_host::types::text::{exact_json, one_line};
 use tokio::sync::Mutex;
@@ -56,7 +56,7 @@ impl TerminalCallApprover {
 
 #[async_trait]
 impl CallApprover for TerminalCallApprover {
-    async fn decide(&self, call: &CallToApprove) -> CallApproval {
+    async fn decide(&self, call: &CallToApprove) -> ApproverDecision {
         let terminal = self.0.clone().lock_owned().await;
         let shown = of_call(call);
         let (has_session, has_run) = (call.session.is_some(), call.run.is_some());
@@ -65,26 +65,26 @@ impl CallApprover for TerminalCallApprover {
             say(&shown);
             ask(has_session, has_run)
         });
-        asked.await.ok().flatten().unwrap_or(CallApproval::Undecided)
+        asked.await.ok().flatten().unwrap_or(ApproverDecision::Undecided)
     }
 }
 
 /// Asks what was shown; nothing where the input has ended. What is no answer decides nothing.
-pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<CallApproval> {
+pub(crate) fn ask(has_session: bool, has_run: bool) -> Option<ApproverDecision> {
     let session = if has_session { "for this [s]ession, " } else { "" };
     let run = if has_run { "with any arguments in this [r]un, " } else { "" };
     let question =
         format!("may it be called? [o]nce, {session}{run}[a]lways exactly so for 30 days, [n]o: ");
-    let approved = |scope| CallApproval::Approved { scope, holds: None };
+    let approved = |scope| ApproverDecision::Approved { scope, holds: None };
     Some(match answer(&question)?.as_str() {
         "o" | "once" | "y" | "yes" => approved(ApprovalScope::Once),
         "s" | "session" if has_session => approved(ApprovalScope::Session { fixed: None }),
         "r" | "run" if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         "a" | "always" => approved(ApprovalScope::Standing { fixed: None }),
-        "n" | "no" => CallApproval::Denied { reason: None },
+        "n" | "no" => ApproverDecision::Denied { reason: None },
         _ => {
             say("that is none of the answers: nothing is decided\n");
-            CallApproval::Undecided
+            ApproverDecision::Undecided
         }
     })
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tenon_config::files::Digest;
-use tenon_config::grant::Capability;
+use tenon_config::grant::CapabilityRow;
 use wasm_metadata::{Payload, Producers};
 use wasmparser::Payload::CustomSection;
 use wasmparser::WasmFeatures;
@@ -40,7 +40,7 @@ pub(crate) struct Component {
     /// The version of the contract, where it exports anything of it.
     pub(crate) contract: Option<String>,
     pub(crate) exports: Vec<String>,
-    pub(crate) imports: Vec<Import>,
+    pub(crate) imports: Vec<ImportCapability>,
     pub(crate) metadata: Map<String, Value>,
     /// Whether it has debug information, which makes it several times as large.
     pub(crate) has_debug_info: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Component {
 
 /// What an import needs.
 #[derive(Serialize)]
-pub(crate) struct Import {
+pub(crate) struct ImportCapability {
     pub(crate) import: String,
     /// The capability that lends it; nothing for one that no capability has.
     pub(crate) capability: Option<&'static str>,
@@ -84,9 +84,9 @@ impl Component {
             items.exports.keys().map(|key| name(&resolve, key)).collect();
         // The order in a component is that of its linker, which means nothing.
         exports.sort_unstable();
-        let mut imports: Vec<Import> = { items.imports.iter() }
+        let mut imports: Vec<ImportCapability> = { items.imports.iter() }
             .filter(|(_, item)| has_functions(&resolve, item))
-            .map(|(key, _)| Import::new(name(&resolve, key)))
+            .map(|(key, _)| ImportCapability::new(name(&resolve, key)))
             .collect();
         imports.sort_unstable_by(|a, b| a.import.cmp(&b.import));
         let exported = |interface: &str| {
@@ -120,9 +120,9 @@ impl Component {
     }
 }
 
-impl Import {
+impl ImportCapability {
     fn new(import: String) -> Self {
-        let capability = Capability::of_import(&import);
+        let capability = CapabilityRow::of_import(&import);
         Self {
             granted: capability
                 .is_some_and(|capability| capability.availability.is_to_every_plugin()),

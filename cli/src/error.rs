@@ -14,10 +14,10 @@ use tenon_host::services::StoreError;
 use tenon_host::types::text::visible;
 use tenon_host::{BuildError, CallError, CallRefusal, ConfigError, Failure, WatchError};
 
+use crate::builder_report::SourceProblem;
 use crate::fetch_error::FetchError;
 use crate::hint::as_typed;
 use crate::login::LoginError;
-use crate::source_problem::SourceProblem;
 
 /// The exit codes, as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\

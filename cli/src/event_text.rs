@@ -1,15 +1,15 @@
 //! Events of the platform, for people.
 
 use std::time::Duration;
-use tenon_host::{CallEvent, Event, PluginChange, Step, Usage};
+use tenon_host::{CallEvent, DiskChange, Event, Step, Usage};
 
 /// What an event says of plugins that change; nothing where it is about something else.
 pub(crate) fn change_text(event: &Event) -> Option<String> {
     Some(match event {
         Event::Changed { plugin, change } => format!("{plugin}: {}", state(*change)),
-        Event::Reloaded { plugin, change: PluginChange::Removed } => format!("{plugin}: unloaded"),
-        Event::Reloaded { plugin, change: PluginChange::Added } => format!("{plugin}: loaded"),
-        Event::Reloaded { plugin, change: PluginChange::Modified } => format!("{plugin}: reloaded"),
+        Event::Reloaded { plugin, change: DiskChange::Removed } => format!("{plugin}: unloaded"),
+        Event::Reloaded { plugin, change: DiskChange::Added } => format!("{plugin}: loaded"),
+        Event::Reloaded { plugin, change: DiskChange::Modified } => format!("{plugin}: reloaded"),
         Event::NotReloaded { plugin: Some(plugin), problem } => {
             format!("{plugin}: not loaded: {problem}")
         }
@@ -23,11 +23,11 @@ pub(crate) fn change_text(event: &Event) -> Option<String> {
     })
 }
 
-fn state(change: PluginChange) -> &'static str {
+fn state(change: DiskChange) -> &'static str {
     match change {
-        PluginChange::Added => "added",
-        PluginChange::Modified => "modified",
-        PluginChange::Removed => "removed",
+        DiskChange::Added => "added",
+        DiskChange::Modified => "modified",
+        DiskChange::Removed => "removed",
     }
 }
 

@@ -6,15 +6,15 @@ pub use crate::fetch::fuzz::oci_manifest;
 
 #[cfg(test)]
 mod tests {
-    use tenon_inputs::{Kind, fuzz};
+    use tenon_inputs::{InputKind, fuzz};
 
     #[test]
     fn components() {
-        fuzz("inspect", Kind::Bytes, super::inspect);
+        fuzz("inspect", InputKind::Bytes, super::inspect);
     }
 
     #[test]
     fn what_registries_say() {
-        fuzz("oci_manifest", Kind::Text, super::oci_manifest);
+        fuzz("oci_manifest", InputKind::Text, super::oci_manifest);
     }
 }

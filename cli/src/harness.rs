@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenon_harness::protocol::{
-    AnsweredQuestions, CallError, HookReport, Message, Method, PluginSource, Question, Setup,
-    VERSION,
+    AnswerableQuestions, CallError, HookResult, Message, PluginSource, Question, Setup,
+    TestRequest, VERSION,
 };
-use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
+use tenon_host::services::{AskingPlugin, ClientFeature, ClientFeatures, Offers};
 use tenon_host::types::{
     ArgumentCompletion, Completion, CompletionReference, CompletionRequest, Error as PluginError,
     FormAnswer, FormRequest, HookPoint, UrlAnswer, UrlRequest, completion_json, mcp_json,
@@ -43,7 +43,8 @@ async fn serve(
 ) -> Result<(), Error> {
     let (lines, written) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write(written, output));
-    let test = Arc::new(Test { lines, next: AtomicU64::new(1), waiting: Mutex::default() });
+    let test =
+        Arc::new(TestConnection { lines, next: AtomicU64::new(1), waiting: Mutex::default() });
     let mut input = input.lines();
     let mut starting: Option<StartingPlugin> = None;
     let mut work = JoinSet::new();
@@ -64,12 +65,12 @@ async fn serve(
             continue;
         }
         match serde_json::from_value(message) {
-            Ok(Message::Request { id, request: Method::Start(_) })
+            Ok(Message::Request { id, request: TestRequest::Start(_) })
                 if starting.as_ref().is_some_and(|starting| !has_failed(starting)) =>
             {
                 test.done(id, Err(CallError::new("protocol", "the plugin runs already")));
             }
-            Ok(Message::Request { id, request: Method::Start(setup) }) => {
+            Ok(Message::Request { id, request: TestRequest::Start(setup) }) => {
                 let test = test.clone();
                 let started = {
                     let test = test.clone();
@@ -79,7 +80,7 @@ async fn serve(
                 starting = Some(started.clone());
                 work.spawn(async move { test.done(id, started.await.map(|_| Value::Null)) });
             }
-            Ok(Message::Request { id, request: Method::Shutdown {} }) => {
+            Ok(Message::Request { id, request: TestRequest::Shutdown {} }) => {
                 if let Some(starting) = starting.take()
                     && let Ok(hosted) = starting.await
                 {
@@ -150,13 +151,13 @@ async fn write(mut lines: mpsc::UnboundedReceiver<Vec<u8>>, mut output: impl Asy
 }
 
 /// The test: what is said to it, and what it was asked.
-struct Test {
+struct TestConnection {
     lines: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Outcome>>>,
 }
 
-impl Test {
+impl TestConnection {
     fn say(&self, message: &Message<Question>) {
         if let Ok(mut line) = serde_json::to_vec(message) {
             line.push(b'\n');
@@ -196,14 +197,14 @@ impl Test {
 
 /// The user and the default model of the plugin.
 struct TestClient {
-    answers: AnsweredQuestions,
-    test: Arc<Test>,
+    answers: AnswerableQuestions,
+    test: Arc<TestConnection>,
 }
 
 #[async_trait]
 impl ClientFeatures for TestClient {
     fn offers(&self) -> Offers {
-        let AnsweredQuestions { forms, pages, model } = self.answers;
+        let AnswerableQuestions { forms, pages, model } = self.answers;
         Offers { forms, pages, sampling: model, roots: false }
     }
 
@@ -216,7 +217,7 @@ impl ClientFeatures for TestClient {
         format!("the test answers with `Harness::{method}`")
     }
 
-    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, PluginError> {
+    async fn ask(&self, _: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, PluginError> {
         let FormRequest { message, schema, .. } = form;
         let mut answer = self.test.ask(Question::Form { message, schema }).await?;
         Ok(match answer["action"].as_str() {
@@ -229,7 +230,7 @@ impl ClientFeatures for TestClient {
         })
     }
 
-    async fn ask_url(&self, _: &Requester, page: UrlRequest) -> Result<UrlAnswer, PluginError> {
+    async fn ask_url(&self, _: &AskingPlugin, page: UrlRequest) -> Result<UrlAnswer, PluginError> {
         let UrlRequest { message, url, .. } = page;
         let answer = self.test.ask(Question::Page { message, url }).await?;
         Ok(match answer["action"].as_str() {
@@ -241,7 +242,7 @@ impl ClientFeatures for TestClient {
 
     async fn complete(
         &self,
-        _: &Requester,
+        _: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, PluginError> {
         let model = request.model.clone();
@@ -257,7 +258,7 @@ struct HostedPlugin {
 }
 
 impl HostedPlugin {
-    async fn start(setup: Setup, test: &Arc<Test>) -> Result<Self, CallError> {
+    async fn start(setup: Setup, test: &Arc<TestConnection>) -> Result<Self, CallError> {
         let wrong = |problem: String| CallError::new("invalid-input", problem);
         let is_folder = matches!(setup.plugin, PluginSource::Folder(_));
         let mut host = TestHost::of(setup.plugin);
@@ -320,43 +321,43 @@ impl HostedPlugin {
         self.plugin.with_caller(Caller { session_id: session, ..Caller::default() })
     }
 
-    async fn answer(&self, request: Method) -> Outcome {
+    async fn answer(&self, request: TestRequest) -> Outcome {
         let plugin = &self.plugin;
         let list = |forms: Vec<Value>| Value::Array(forms);
         let done = match request {
-            Method::Call { tool, arguments, session } => {
+            TestRequest::Call { tool, arguments, session } => {
                 let called = self.in_session(session).call(&tool, arguments).await;
                 called.map(|result| mcp_json::tool_result(&result))
             }
-            Method::Hook { point, context, session } => {
+            TestRequest::Hook { point, context, session } => {
                 let point: HookPoint =
                     point.parse().map_err(|problem| invalid(format_args!("{problem}")))?;
                 let report = self.in_session(session).hook(point, context).await;
                 report.map(|report| json!(hook_report(report)))
             }
-            Method::Evaluate { strategy, subject, options } => {
+            TestRequest::Evaluate { strategy, subject, options } => {
                 let evaluation = plugin.evaluate(&strategy, subject, options).await;
                 evaluation.map(|evaluation| mcp_json::evaluation(&evaluation))
             }
-            Method::Complete(request) => {
+            TestRequest::Complete(request) => {
                 let request = completion_json::read_request(request)
                     .map_err(|problem| invalid(format_args!("the request: {problem}")))?;
                 plugin.complete(request).await.map(|answer| completion_json::completion(&answer))
             }
-            Method::Resources {} => { plugin.resources().await }
+            TestRequest::Resources {} => { plugin.resources().await }
                 .map(|listed| list(listed.iter().map(mcp_json::listed_resource).collect())),
-            Method::ResourceTemplates {} => { plugin.resource_templates().await }
+            TestRequest::ResourceTemplates {} => { plugin.resource_templates().await }
                 .map(|listed| list(listed.iter().map(mcp_json::resource_template).collect())),
-            Method::ReadResource { uri } => { plugin.read_resource(&uri).await }
+            TestRequest::ReadResource { uri } => { plugin.read_resource(&uri).await }
                 .map(|read| list(read.iter().map(mcp_json::resource_contents).collect())),
-            Method::Prompts {} => { plugin.prompts().await }
+            TestRequest::Prompts {} => { plugin.prompts().await }
                 .map(|listed| list(listed.iter().map(mcp_json::prompt_definition).collect())),
-            Method::Prompt { name, arguments } => {
+            TestRequest::Prompt { name, arguments } => {
                 let arguments: Vec<(&str, &str)> =
                     arguments.iter().map(|(name, value)| (&**name, &**value)).collect();
                 { plugin.prompt(&name, &arguments).await }.map(|prompt| mcp_json::prompt(&prompt))
             }
-            Method::Suggest { of, is_template, argument, typed, others } => {
+            TestRequest::Suggest { of, is_template, argument, typed, others } => {
                 let reference = match is_template {
                     true => CompletionReference::ResourceTemplate(of),
                     false => CompletionReference::Prompt(of),
@@ -365,29 +366,29 @@ impl HostedPlugin {
                     ArgumentCompletion { reference, name: argument, value: typed, others };
                 { plugin.suggest(argument).await }.map(|values| mcp_json::suggestions(&values))
             }
-            Method::HttpRequests {} => Ok(json!(plugin.http_requests())),
-            Method::UnplayedCalls {} => Ok(json!(plugin.unplayed_calls())),
-            Method::StateValue { scope, key } => {
+            TestRequest::HttpRequests {} => Ok(json!(plugin.http_requests())),
+            TestRequest::UnplayedCalls {} => Ok(json!(plugin.unplayed_calls())),
+            TestRequest::StateValue { scope, key } => {
                 return match plugin.state().bytes(scope, &key) {
                     None => Ok(Value::Null),
                     Some(bytes) => serde_json::from_slice(&bytes)
                         .map_err(|error| invalid(format_args!("{key:?} is not JSON: {error}"))),
                 };
             }
-            Method::SetState(entry) => {
+            TestRequest::SetState(entry) => {
                 let set = plugin.state().try_set(entry.scope, &entry.key, &entry.value);
                 set.map_err(|error| invalid(format_args!("{:?}: {error}", entry.key)))?;
                 Ok(Value::Null)
             }
-            Method::StateKeys { scope } => Ok(json!(plugin.state().keys(scope))),
-            Method::AdvanceClock { milliseconds } => match &self.clock {
+            TestRequest::StateKeys { scope } => Ok(json!(plugin.state().keys(scope))),
+            TestRequest::AdvanceClock { milliseconds } => match &self.clock {
                 Some(clock) => {
                     clock.advance(Duration::from_millis(milliseconds));
                     Ok(Value::Null)
                 }
                 None => return Err(invalid(format_args!("the test has no clock"))),
             },
-            Method::Start(_) | Method::Shutdown {} => {
+            TestRequest::Start(_) | TestRequest::Shutdown {} => {
                 return Err(CallError::new("protocol", "the plugin runs already"));
             }
         };
@@ -399,7 +400,7 @@ fn invalid(problem: std::fmt::Arguments<'_>) -> CallError {
     CallError::new("invalid-input", problem.to_string())
 }
 
-fn hook_report(report: tenon_host::HookReport) -> HookReport {
+fn hook_report(report: tenon_host::HookReport) -> HookResult {
     let (veto, error) = match &report.outcome {
         HookOutcome::Veto { reason, .. } => (Some(reason.clone()), None),
         HookOutcome::Stopped { failure, .. } => (None, Some(failure.to_string())),
@@ -407,5 +408,5 @@ fn hook_report(report: tenon_host::HookReport) -> HookReport {
             (None, report.handlers.iter().find_map(|handler| handler.error.clone()))
         }
     };
-    HookReport::new(report.context, veto, error)
+    HookResult::new(report.context, veto, error)
 }

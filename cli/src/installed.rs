@@ -11,19 +11,19 @@ use tenon_config::discover::{Candidate, Sources, USER, WORKSPACE, discover};
 use tenon_config::files::{Digest, MAX_COMPONENT_BYTES, read};
 use tenon_config::lock::{FILE_NAME, LockFile, LockedPlugin};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
-use tenon_config::skills::{self, SkillError, SkillFiles};
+use tenon_config::skills::{self, PluginSkillFiles, SkillError};
 use tenon_host::{Config, HostEnvironment, PluginKind, check_default_settings};
 
 use crate::approval::CapabilityValues;
-use crate::authored::{alone, same};
 use crate::error::Error;
+use crate::plugin_in_folder::{alone, same};
 use crate::{Common, open};
 
 /// The longest name of a file, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
 /// What a manifest says that matters for where it goes.
-pub(crate) struct ManifestSummary {
+pub(crate) struct InstallManifest {
     pub(crate) id: String,
     pub(crate) kind: PluginKind,
     pub(crate) version: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct ManifestSummary {
     pub(crate) file: PathBuf,
 }
 
-impl ManifestSummary {
+impl InstallManifest {
     /// Reads a manifest as the host would.
     pub(crate) fn read(manifest: &str) -> Result<Self, String> {
         let stage = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -152,7 +152,7 @@ pub(crate) fn check_file(file: &Path) -> Result<(), &'static str> {
 pub(crate) struct PluginFiles<'a> {
     pub(crate) manifest: &'a str,
     pub(crate) code: &'a [u8],
-    pub(crate) skills: &'a SkillFiles,
+    pub(crate) skills: &'a PluginSkillFiles,
 }
 
 /// The folder of a project or of the user's configuration.
@@ -224,8 +224,8 @@ impl InstallFolder {
     }
 
     /// The files of the skills that a plugin has.
-    fn skills(&self, id: &str) -> Result<SkillFiles, SkillError> {
-        SkillFiles::read(&self.of_plugin(id))
+    fn skills(&self, id: &str) -> Result<PluginSkillFiles, SkillError> {
+        PluginSkillFiles::read(&self.of_plugin(id))
     }
 
     /// The manifest that a plugin has, where it is the one that was installed.
@@ -239,7 +239,7 @@ impl InstallFolder {
     /// not the one that was installed is not asked: it may name any other file.
     fn file_of(&self, id: &str, locked: &LockedPlugin) -> Option<PathBuf> {
         let about =
-            self.manifest(id, locked).and_then(|manifest| ManifestSummary::read(&manifest).ok());
+            self.manifest(id, locked).and_then(|manifest| InstallManifest::read(&manifest).ok());
         let file = about.map(|about| about.file);
         let file = file.or_else(|| locked.file.as_ref().map(PathBuf::from))?;
         check_file(&file).is_ok().then_some(file)
@@ -249,7 +249,7 @@ impl InstallFolder {
     pub(crate) fn put(
         &self,
         lock: &mut LockFile,
-        about: &ManifestSummary,
+        about: &InstallManifest,
         locked: LockedPlugin,
         files: &PluginFiles<'_>,
     ) -> Result<(), Error> {
@@ -345,7 +345,7 @@ impl InstallFolder {
         let file = folder.join(file);
         self.check_links(&folder, file.parent().unwrap_or(&folder))?;
         // Skills that somebody has changed stay.
-        let is_installed = |skills: &SkillFiles| {
+        let is_installed = |skills: &PluginSkillFiles| {
             lock.plugins.get(id).is_some_and(|locked| locked.skills == skills.digest())
         };
         let skills = self.skills(id).ok().filter(is_installed).unwrap_or_default();
@@ -425,7 +425,7 @@ struct StagedSkills {
 }
 
 impl StagedSkills {
-    fn new(place: &Path, files: &SkillFiles) -> io::Result<Self> {
+    fn new(place: &Path, files: &PluginSkillFiles) -> io::Result<Self> {
         let place = place.to_path_buf();
         if files.is_empty() {
             return Ok(Self { place, staged: None });
@@ -530,7 +530,7 @@ mod tests {
         let check = |path: &str, expected: Option<&str>| {
             let path = toml::Value::from(path);
             let text = format!("plugin.id = \"p\"\nruntime = {{ kind = \"wasm\", path = {path} }}");
-            let problem = ManifestSummary::read(&text).map(|about| about.file_name()).err();
+            let problem = InstallManifest::read(&text).map(|about| about.file_name()).err();
             assert_eq!(problem.as_deref(), expected, "{path}");
         };
         let manifest = "its `path` is that of a manifest";

@@ -1,12 +1,12 @@
 //! The `tenon` command. Here arguments are read and handed to a verb; each verb is a file in
 //! [`commands`].
 
+mod access_recording;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(fuzzing)))]
 mod allocator;
 mod approval;
-mod authored;
+mod builder_report;
 mod call_approval;
-mod cases;
 mod client;
 mod client_config;
 mod commands;
@@ -26,6 +26,7 @@ mod installed;
 mod interrupt;
 mod issuer;
 mod keychain;
+mod listed_by_plugin;
 mod login;
 mod metrics;
 mod new_folder;
@@ -34,15 +35,14 @@ mod output;
 mod paused_run;
 mod pins;
 mod plugin_code;
-mod plugin_lists;
+mod plugin_in_folder;
 mod progress;
 mod project_folder;
-mod recording;
-mod source_problem;
-mod source_tree;
+mod source_snapshot;
 mod stdio;
 mod store;
 mod templates;
+mod test_cases;
 mod tokens;
 mod tool_arguments;
 mod web;

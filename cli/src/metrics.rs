@@ -16,12 +16,12 @@ const BUCKETS: [f64; 12] =
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// What is measured in this process.
-pub(crate) struct ProcessMetrics {
+pub(crate) struct PrometheusExporter {
     handle: PrometheusHandle,
     upkeep: JoinHandle<()>,
 }
 
-impl ProcessMetrics {
+impl PrometheusExporter {
     /// Measures from now on. It is to be called once, and before plugins are loaded.
     pub(crate) fn install() -> Result<Self, Error> {
         let failed =
@@ -41,19 +41,19 @@ impl ProcessMetrics {
     }
 }
 
-impl fmt::Debug for ProcessMetrics {
+impl fmt::Debug for PrometheusExporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProcessMetrics")
+        f.write_str("PrometheusExporter")
     }
 }
 
-impl Drop for ProcessMetrics {
+impl Drop for PrometheusExporter {
     fn drop(&mut self) {
         self.upkeep.abort();
     }
 }
 
-impl MetricsSource for ProcessMetrics {
+impl MetricsSource for PrometheusExporter {
     fn render(&self) -> String {
         self.handle.render()
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
-use tenon_config::admit::{Admitted, Contents, Refusal, Rules, admit};
+use tenon_config::admit::{Admitted, ContentDigests, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
 use tenon_config::config::{OnFailure, StoreSettings};
 use tenon_config::discover::trust::TrustBasis;
@@ -20,8 +20,8 @@ use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_appro
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
 use tenon_host::{
-    Allocation, CallError, Caller, Config, Diagnostic, HostEnvironment, Platform, PluginKind,
-    PluginReport, PluginState, ServerRecorder,
+    AccessRecorder, Allocation, CallError, Caller, Config, Diagnostic, HostEnvironment, Platform,
+    PluginKind, PluginReport, PluginState,
 };
 use tenon_serve::{AllClientFeatures, Profile};
 use tenon_store_postgres::PostgresStore;
@@ -35,13 +35,13 @@ use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::interrupt::Interrupts;
 use crate::keychain::secret_store;
-use crate::login::{LoginStore, LoginTokens};
+use crate::login::{LoginStore, LoginTokenCache};
 use crate::output;
 use crate::progress::{self, ServerStartProgress};
-use crate::source_tree::SourceTree;
+use crate::source_snapshot::SourceSnapshot;
 use crate::store;
 use crate::templates::Language;
-use crate::tool_arguments::ToolArguments;
+use crate::tool_arguments::RawArguments;
 
 /// Where a command looks for plugins: in what was named, or else in the project and in what is the
 /// user's. Nothing is read yet.
@@ -91,7 +91,7 @@ pub(crate) struct FoundPlugins {
     /// The folder of the plugins that the user of this command writes, if it is for them.
     authored: Option<PathBuf>,
     /// What records a server, by its id.
-    recorder: Option<(String, ServerRecorder)>,
+    recorder: Option<(String, AccessRecorder)>,
 }
 
 /// Checks that the configurations can be read.
@@ -179,7 +179,7 @@ impl FoundPlugins {
     }
 
     /// The same, recording a server.
-    pub(crate) fn recording(self, server: String, recorder: ServerRecorder) -> Self {
+    pub(crate) fn recording(self, server: String, recorder: AccessRecorder) -> Self {
         Self { recorder: Some((server, recorder)), ..self }
     }
 
@@ -311,7 +311,7 @@ impl FoundPlugins {
         let builder = Platform::builder().sources(self.sources).approver(approver);
         let builder = builder.backtraces(self.authored.is_some()).secrets(secrets);
         let builder = match LoginStore::new(&host_environment) {
-            Some(logins) => builder.access_tokens(LoginTokens::new(logins)),
+            Some(logins) => builder.access_tokens(LoginTokenCache::new(logins)),
             None => builder,
         };
         let builder = match server_launcher() {
@@ -545,7 +545,7 @@ impl FoundPlugins {
 
     /// What some plugins are held against, with what was approved of them.
     async fn rules(&self, candidates: &[Candidate], approver: &dyn Approver) -> Rules {
-        let rules = Rules::new(&self.sources.configs).contents(Contents::read(candidates));
+        let rules = Rules::new(&self.sources.configs).contents(ContentDigests::read(candidates));
         let said = ask_approver(candidates, &rules, approver).await;
         rules.approve(said)
     }
@@ -625,7 +625,7 @@ impl FoundPlugins {
     pub(crate) async fn platform_for_tool(
         self,
         name: &str,
-        arguments: &ToolArguments,
+        arguments: &RawArguments,
     ) -> Result<Platform, Error> {
         let asked = name;
         let of_one = call_precheck::of_one_plugin(&self, name, arguments);
@@ -709,7 +709,7 @@ fn warn_of_newer_source(candidate: &Candidate) {
     if Language::of_component(folder).is_err() {
         return;
     }
-    let tree = SourceTree::read(folder);
+    let tree = SourceSnapshot::read(folder);
     if let Some(newer) = tree.newer_than(component) {
         let newer = newer.strip_prefix(folder).unwrap_or(newer).display();
         let folder = quoted(&folder.to_string_lossy());

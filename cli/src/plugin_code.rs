@@ -7,14 +7,14 @@ use crate::component::Component;
 use crate::fetch::FetchedPlugin;
 
 /// What the code of a plugin is.
-pub(crate) enum PluginCode {
+pub(crate) enum CheckedCode {
     /// A component that exports a world of the contract.
     Component(Box<Component>),
     /// A script that compiles.
     Script,
 }
 
-impl PluginCode {
+impl CheckedCode {
     /// Reads the code of a plugin that was fetched. It is what its source says that it is.
     pub(crate) fn read(fetched: &FetchedPlugin) -> Result<Self, String> {
         let FetchedPlugin { file, code, kind, .. } = fetched;
@@ -60,15 +60,15 @@ impl PluginCode {
     }
 }
 
-fn component(code: &[u8]) -> Result<PluginCode, String> {
+fn component(code: &[u8]) -> Result<CheckedCode, String> {
     let component = Component::read(code)?;
     match component.worlds.is_empty() {
         true => Err("it is not a plugin: it exports no world of the package tenon:plugin".into()),
-        false => Ok(PluginCode::Component(component.into())),
+        false => Ok(CheckedCode::Component(component.into())),
     }
 }
 
-fn script(file: &Path, code: &[u8]) -> Result<PluginCode, String> {
+fn script(file: &Path, code: &[u8]) -> Result<CheckedCode, String> {
     check_script(file, code.to_vec(), &Limits::default()).map_err(|error| error.to_string())?;
-    Ok(PluginCode::Script)
+    Ok(CheckedCode::Script)
 }

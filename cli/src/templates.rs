@@ -99,7 +99,7 @@ impl World {
 }
 
 /// What a project is made for.
-pub(crate) struct Order<'a> {
+pub(crate) struct ProjectSpec<'a> {
     pub(crate) name: &'a str,
     pub(crate) world: World,
     pub(crate) language: Language,
@@ -140,8 +140,8 @@ macro_rules! by_world {
 }
 
 /// The files of a project; nothing where the language has no plugins of this world.
-pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
-    let Order { language, world, .. } = *order;
+pub(crate) fn files(order: &ProjectSpec<'_>) -> Option<Vec<Made>> {
+    let ProjectSpec { language, world, .. } = *order;
     let mut templates = vec![
         ("plugin.toml", template!("shared/plugin.toml")),
         ("tenon.toml", template!("shared/tenon.toml")),
@@ -203,7 +203,7 @@ pub(crate) fn files(order: &Order<'_>) -> Option<Vec<Made>> {
     Some(made)
 }
 
-impl Order<'_> {
+impl ProjectSpec<'_> {
     /// The package that the project takes from a registry, and the registry.
     pub(crate) fn registry_package(&self) -> Option<(&'static str, &'static str)> {
         match (self.sdk, self.language) {
@@ -302,7 +302,7 @@ mod tests {
             [(World::Resource, "plugin/%resource@"), (World::Prompt, "plugin/prompt@")]
         {
             let (language, sdk) = (Language::Other, &SdkSource::Registry);
-            let order = Order { name: "hello", world, language, sdk, is_nested: false };
+            let order = ProjectSpec { name: "hello", world, language, sdk, is_nested: false };
             let files = files(&order).unwrap();
             let (_, text) = files.iter().find(|(path, _)| path == "wit/component.wit").unwrap();
             assert!(text.contains(&format!("include tenon:{included}")), "{text}");
@@ -316,7 +316,7 @@ mod tests {
                 let (language, world) = (*language, *world);
                 let checkout = SdkSource::Checkout("/tenon/sdk".into());
                 for (is_nested, sdk) in [(false, &checkout), (true, &SdkSource::Registry)] {
-                    let order = Order { name: "hello", world, language, sdk, is_nested };
+                    let order = ProjectSpec { name: "hello", world, language, sdk, is_nested };
                     let files = files(&order);
                     let none = (language, world) == (Language::Rhai, World::Provider);
                     assert_eq!(files.is_none(), none);
@@ -333,8 +333,13 @@ mod tests {
     fn the_sdk_is_a_dependency_in_each_language() {
         let check = |language, folder: Option<&str>, expected: &str| {
             let sdk = folder.map_or(SdkSource::Registry, |path| SdkSource::Checkout(path.into()));
-            let order =
-                Order { name: "x", world: World::Tool, language, sdk: &sdk, is_nested: false };
+            let order = ProjectSpec {
+                name: "x",
+                world: World::Tool,
+                language,
+                sdk: &sdk,
+                is_nested: false,
+            };
             assert_eq!(order.dependency(), expected);
         };
         let version = env!("CARGO_PKG_VERSION");

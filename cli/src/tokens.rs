@@ -11,7 +11,7 @@ use tenon_config::json_file::{JsonFile, JsonFileError};
 use tenon_host::HostEnvironment;
 use tenon_host::services::Store;
 use tenon_runs::Runs;
-use tenon_serve::{HttpToken, TokenGrant, TokenStore};
+use tenon_serve::{HttpTokenDigest, TokenGrant, TokenStore};
 use tenon_store::{Item, ItemOutcome, ItemQuota, all_items};
 
 use crate::error::Error;
@@ -81,15 +81,15 @@ struct FormerFile {
 
 /// The named tokens of a store. Every call blocks.
 #[derive(Clone)]
-pub(crate) struct NamedTokens(Arc<dyn Store>);
+pub(crate) struct NamedTokenStore(Arc<dyn Store>);
 
-impl fmt::Debug for NamedTokens {
+impl fmt::Debug for NamedTokenStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NamedTokens")
+        f.write_str("NamedTokenStore")
     }
 }
 
-impl NamedTokens {
+impl NamedTokenStore {
     /// Those of the user's store. What a file of a former version has is taken over.
     pub(crate) fn open(common: &Common) -> Result<Self, Error> {
         let tokens = Self(StorePlace::find(common)?.open()?);
@@ -234,20 +234,20 @@ fn failed(path: &Path, error: JsonFileError) -> Error {
 /// The tokens of a server: its user's own, which is good for all, and the named ones, which end when they are revoked.
 #[derive(Debug)]
 pub(crate) struct ServerTokens {
-    own: HttpToken,
+    own: HttpTokenDigest,
     /// Nothing where the store could not be opened.
-    named: Option<NamedTokens>,
+    named: Option<NamedTokenStore>,
 }
 
 impl ServerTokens {
-    pub(crate) fn new(own: HttpToken, named: Option<NamedTokens>) -> Self {
+    pub(crate) fn new(own: HttpTokenDigest, named: Option<NamedTokenStore>) -> Self {
         Self { own, named }
     }
 }
 
 #[async_trait]
 impl TokenStore for ServerTokens {
-    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+    async fn grant(&self, token: &HttpTokenDigest) -> Option<TokenGrant> {
         if *token == self.own {
             return Some(TokenGrant::default());
         }
@@ -268,7 +268,8 @@ impl TokenStore for ServerTokens {
 
 /// The text of a new token.
 pub(crate) fn random_token() -> Result<String, Error> {
-    HttpToken::random_text().ok_or_else(|| Error::Host("the system has no random numbers".into()))
+    HttpTokenDigest::random_text()
+        .ok_or_else(|| Error::Host("the system has no random numbers".into()))
 }
 
 #[cfg(test)]
@@ -280,7 +281,7 @@ mod tests {
     fn token(name: &str, text: &str, expires: Option<&str>) -> NamedToken {
         NamedToken {
             name: name.into(),
-            sha256: HttpToken::new(text).sha256(),
+            sha256: HttpTokenDigest::new(text).sha256(),
             profile: None,
             tools: None,
             created: "2026-01-01T00:00:00Z".into(),
@@ -288,8 +289,8 @@ mod tests {
         }
     }
 
-    fn tokens() -> NamedTokens {
-        NamedTokens(Arc::new(SqliteStore::in_memory().expect("there is memory")))
+    fn tokens() -> NamedTokenStore {
+        NamedTokenStore(Arc::new(SqliteStore::in_memory().expect("there is memory")))
     }
 
     #[test]

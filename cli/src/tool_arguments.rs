@@ -14,7 +14,7 @@ use crate::output;
 /// Arguments as they were typed. What a value means is decided by the schema of the tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum ToolArguments {
+pub(crate) enum RawArguments {
     Json(Value),
     /// Names and values. A name that stands there several times has a list.
     Pairs(Vec<(String, String)>),
@@ -25,7 +25,7 @@ fn is_json(text: &str) -> bool {
     text == "-" || text.starts_with(['{', '[', '"', '@'])
 }
 
-impl ToolArguments {
+impl RawArguments {
     /// Reads what was typed: one JSON text, `@FILE` or `-`, or any number of `KEY=VALUE`.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl ToolArguments {
 }
 
 /// As they were typed, as far as that is in one line.
-impl fmt::Display for ToolArguments {
+impl fmt::Display for RawArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Json(arguments) => arguments.fmt(f),
@@ -269,7 +269,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// An argument of a tool, for readers.
-pub(crate) struct ArgumentRow {
+pub(crate) struct ArgumentHelp {
     pub(crate) name: String,
     /// What it may be, and whether it is needed.
     pub(crate) values: String,
@@ -277,7 +277,7 @@ pub(crate) struct ArgumentRow {
 }
 
 /// The arguments that a schema describes, in its order: those that are needed first.
-pub(crate) fn rows(schema: &str) -> Vec<ArgumentRow> {
+pub(crate) fn rows(schema: &str) -> Vec<ArgumentHelp> {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -296,7 +296,7 @@ pub(crate) fn rows(schema: &str) -> Vec<ArgumentRow> {
         let description = own["description"].as_str().unwrap_or_default();
         let description = one_line(description).into_owned();
         let name = one_line(name).into_owned();
-        rows.push((!is_required, ArgumentRow { name, values, description }));
+        rows.push((!is_required, ArgumentHelp { name, values, description }));
     }
     rows.sort_by_key(|(is_optional, _)| *is_optional);
     rows.into_iter().map(|(_, row)| row).collect()
@@ -307,8 +307,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parse(words: &[&str]) -> Result<ToolArguments, Error> {
-        ToolArguments::parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
+    fn parse(words: &[&str]) -> Result<RawArguments, Error> {
+        RawArguments::parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
     fn schema() -> String {

@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tenon_config::address::{AddressKind, is_own_name};
+use tenon_config::ip_address::{AddressKind, is_own_name};
 use tenon_config::loopback::is_loopback;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};

@@ -10,9 +10,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tenon_host::services::{
-    Approval, ApprovalChange, ApprovalRequest, Approver, ClientFeatures, Connector, Memory,
-    MemorySearch, Messaging, Offers, OutgoingMessage, Requester, Resolver, Secret, SecretStore,
-    Stream, SystemNetwork,
+    ApprovalChange, ApprovalRequest, Approver, AskingPlugin, ClientFeatures, Connector,
+    GrantDecision, Memory, MemorySearch, Messaging, Offers, OutgoingMessage, Resolver, Secret,
+    SecretStore, Stream, SystemNetwork,
 };
 use tenon_host::types::{
     CallContext, Completion, CompletionRequest, CompletionSummary, Error, FormAnswer, FormRequest,
@@ -70,7 +70,7 @@ impl ClientFeatures for Recorder {
         Offers { forms: true, ..Offers::default() }
     }
 
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         self.tell(format!("{} asks the user: {}", requester.plugin, form.message));
         Ok(FormAnswer::Accepted(Default::default()))
     }
@@ -94,7 +94,7 @@ pub(crate) struct ApproveAll;
 
 #[async_trait]
 impl Approver for ApproveAll {
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         request.capabilities.clone().into()
     }
 }
@@ -110,13 +110,13 @@ pub(crate) struct ApproveExcept {
 
 #[async_trait]
 impl Approver for ApproveExcept {
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         let plugin = &request.plugin;
         if self.undecided.contains(plugin) {
-            return Approval::Undecided;
+            return GrantDecision::Undecided;
         }
         if self.stale.contains(plugin) {
-            return Approval::Stale(vec![ApprovalChange::Component]);
+            return GrantDecision::Stale(vec![ApprovalChange::Component]);
         }
         let mut granted: BTreeMap<_, _> = request.capabilities.clone();
         for (of, capability, values) in &self.instead {
@@ -260,7 +260,7 @@ impl Plugin for RecordingPlugin {
 /// Who reads the log of one call, whichever thread or task of the host writes it: it becomes the
 /// subscriber wherever a span of this call is entered.
 #[derive(Clone, Default)]
-pub(crate) struct CallLogSubscriber {
+pub(crate) struct CallTracingSubscriber {
     pub(crate) log: Recorder,
     dispatch: Arc<OnceLock<WeakDispatch>>,
     /// The spans that there are, by their ids less one.
@@ -272,7 +272,7 @@ thread_local! {
     static ENTERED: RefCell<Vec<(Id, Option<DefaultGuard>)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl tracing::Subscriber for CallLogSubscriber {
+impl tracing::Subscriber for CallTracingSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
         let _ = self.dispatch.set(dispatch.downgrade());
     }
@@ -288,7 +288,7 @@ impl tracing::Subscriber for CallLogSubscriber {
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut line = Line::default();
+        let mut line = LogLineVisitor::default();
         values.record(&mut line);
         self.log.tell(line.0);
     }
@@ -296,7 +296,7 @@ impl tracing::Subscriber for CallLogSubscriber {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut line = Line::default();
+        let mut line = LogLineVisitor::default();
         event.record(&mut line);
         self.log.tell(line.0);
     }
@@ -322,9 +322,9 @@ impl tracing::Subscriber for CallLogSubscriber {
 }
 
 #[derive(Default)]
-struct Line(String);
+struct LogLineVisitor(String);
 
-impl Visit for Line {
+impl Visit for LogLineVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let _ = write!(self.0, "{field}={value:?} ");
     }

@@ -17,11 +17,11 @@ use tracing::instrument::WithSubscriber;
 
 use crate::action::{Action, CallOutcome, Expect, ExpectedLog};
 use crate::fakes::{
-    ApproveAll, ApproveExcept, CallLogSubscriber, FakeSecretStore, Network, Recorder,
+    ApproveAll, ApproveExcept, CallTracingSubscriber, FakeSecretStore, Network, Recorder,
     RecordingPlugin, WITNESS,
 };
 use crate::fixture::{Fixture, FolderSnapshot};
-use crate::plugins::{HostVariant, configuration, id, plugins};
+use crate::plugins::{ServicesSource, configuration, id, plugins};
 use crate::row::AttemptEffects;
 use crate::server::Server;
 
@@ -47,7 +47,7 @@ const SETUP: Duration = Duration::from_secs(300);
 impl HostUnderTest {
     /// Lays out a project with the plugins that are needed, and has the host built.
     pub(crate) async fn new(
-        variant: HostVariant,
+        variant: ServicesSource,
         needed: &BTreeSet<&'static str>,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
@@ -82,7 +82,7 @@ impl HostUnderTest {
 
     fn builder(
         &self,
-        variant: HostVariant,
+        variant: ServicesSource,
         cache: Option<&Path>,
         host: &mut impl FnMut(Builder) -> Builder,
     ) -> Result<Builder, String> {
@@ -113,8 +113,8 @@ impl HostUnderTest {
             .client_features(self.services.clone())
             .state(self.fixture.beside("state"));
         Ok(match variant {
-            HostVariant::Theirs => builder,
-            HostVariant::Ours => builder
+            ServicesSource::Theirs => builder,
+            ServicesSource::Ours => builder
                 .approver(self.decided())
                 .secrets(FakeSecretStore)
                 .resolver(self.network.clone())
@@ -258,7 +258,7 @@ impl HostUnderTest {
             if self.absence(plugin).is_none() {
                 let name = format!("{}__{tool}", id(plugin));
                 let call = self.call(name, json!({ "text": "1" }));
-                ended(call.with_subscriber(CallLogSubscriber::default())).await;
+                ended(call.with_subscriber(CallTracingSubscriber::default())).await;
             }
         }
     }
@@ -274,7 +274,7 @@ impl HostUnderTest {
             return Err(absence);
         }
         let has = self.report(deed.plugin)?.limits;
-        let reader = CallLogSubscriber::default();
+        let reader = CallTracingSubscriber::default();
         let name = format!("{}__{}", id(deed.plugin), deed.tool);
         let call = self.call(name, self.fill_all(&deed.arguments));
         let began = Instant::now();

@@ -37,7 +37,7 @@
 //! a [multi-threaded runtime](tokio::runtime) best: a host on one thread works, and is slower.
 
 mod action;
-mod expectation;
+mod case;
 mod fakes;
 mod fixture;
 mod host_under_test;
@@ -55,8 +55,8 @@ mod table;
 use std::path::PathBuf;
 use tenon_host::Builder;
 
-pub use expectation::{ApiSurface, Capability, Expectation};
-pub use report::{Outcome, Report, Verdict};
+pub use case::{ApiSurface, Capability, ConformanceCase};
+pub use report::{Report, RowResult, Verdict};
 
 /// Tries everything on hosts that this closure configures; it is called once for each of them.
 pub async fn run(host: impl FnMut(Builder) -> Builder) -> Report {
@@ -98,7 +98,7 @@ impl Suite {
     }
 
     /// What would be tried.
-    pub fn expectations(&self) -> Vec<Expectation> {
+    pub fn expectations(&self) -> Vec<ConformanceCase> {
         self.rows().into_iter().map(|row| row.expectation).collect()
     }
 
@@ -150,24 +150,24 @@ mod tests {
 
     #[test]
     fn each_row_is_tried_where_it_is_granted_and_where_it_is_not() {
-        use row::{Attempt, Control};
+        use row::{AttemptKind, Control};
         for row in table::rows() {
             let name = &row.expectation.name;
             let of_limits = row.expectation.capability == Capability::Limits;
             match (&row.attempt, &row.control) {
-                (Attempt::Calls(tried), Control::Call(deed, _) | Control::Refused(deed)) => {
+                (AttemptKind::Calls(tried), Control::Call(deed, _) | Control::Refused(deed)) => {
                     assert!(are_alike(&tried[0], deed, of_limits), "{name}");
                     let is_other = tried[0].plugin != deed.plugin;
                     assert!(is_other || of_limits, "{name} is tried by the same plugin twice");
                 }
-                (Attempt::Load(..), Control::Ready(_))
-                | (Attempt::Race(_), Control::RaceReaches(_)) => {}
+                (AttemptKind::Load(..), Control::Ready(_))
+                | (AttemptKind::Race(_), Control::RaceReaches(_)) => {}
                 (
-                    Attempt::Load(..) | Attempt::Calls(_) | Attempt::Recorded(..),
+                    AttemptKind::Load(..) | AttemptKind::Calls(_) | AttemptKind::Recorded(..),
                     Control::Never(deeds, _, why),
                 ) => {
                     assert!(NEVER.contains(why), "{name}: {why}");
-                    let is_load = matches!(row.attempt, Attempt::Load(..));
+                    let is_load = matches!(row.attempt, AttemptKind::Load(..));
                     assert!(is_load || !deeds.is_empty(), "{name} shows nothing");
                 }
                 _ => panic!("{name} has another control than its kind of attempt needs"),

@@ -8,7 +8,7 @@ use crate::rhai_scripts;
 
 /// A host that the suite builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostVariant {
+pub(crate) enum ServicesSource {
     /// As its embedder has it: with that approver and that network, where the embedder brings them.
     Theirs,
     /// The same, with an approver, secrets and a network that the suite has put in last.
@@ -256,7 +256,7 @@ secrets = ["api-key", "other"]
 "#;
 
 /// The plugins of a variant.
-pub(crate) fn plugins(variant: HostVariant) -> Vec<Hostile> {
+pub(crate) fn plugins(variant: ServicesSource) -> Vec<Hostile> {
     use Code::{Component, Script, Shared};
     let of = |id, code, capabilities: &[&str]| Hostile {
         id,
@@ -265,7 +265,7 @@ pub(crate) fn plugins(variant: HostVariant) -> Vec<Hostile> {
         limits: None,
     };
     let asking = Script(rhai_scripts::ASKING);
-    if variant == HostVariant::Ours {
+    if variant == ServicesSource::Ours {
         return vec![
             of("names", Component(ESCAPE_HTTP), &[NAMES]),
             of("names-script", asking, &[NAMES]),

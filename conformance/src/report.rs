@@ -3,15 +3,15 @@
 use serde::Serialize;
 use std::fmt;
 
-use crate::expectation::Expectation;
+use crate::case::ConformanceCase;
 
 /// What came of one expectation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct RowResult {
     /// The expectation.
     #[serde(flatten)]
-    pub expectation: Expectation,
+    pub expectation: ConformanceCase,
     /// Whether it was met.
     pub verdict: Verdict,
     /// What was seen instead, or why it was not tried; nothing where it was met.
@@ -43,7 +43,7 @@ pub enum Verdict {
 #[non_exhaustive]
 pub struct Report {
     /// What came of each.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<RowResult>,
 }
 
 impl Report {
@@ -53,12 +53,12 @@ impl Report {
     }
 
     /// Those that were not met.
-    pub fn failures(&self) -> impl Iterator<Item = &Outcome> {
+    pub fn failures(&self) -> impl Iterator<Item = &RowResult> {
         self.of(Verdict::Failed)
     }
 
     /// Those of a verdict.
-    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Outcome> {
+    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &RowResult> {
         self.outcomes.iter().filter(move |outcome| outcome.verdict == verdict)
     }
 }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 use crate::action::{Action, Expect, RefusalText};
-use crate::expectation::{ApiSurface, Capability, Expectation};
-use crate::plugins::HostVariant;
+use crate::case::{ApiSurface, Capability, ConformanceCase};
+use crate::plugins::ServicesSource;
 
 /// An expectation, and how it is tried.
 pub(crate) struct Row {
-    pub(crate) expectation: Expectation,
-    pub(crate) variant: HostVariant,
-    pub(crate) attempt: Attempt,
+    pub(crate) expectation: ConformanceCase,
+    pub(crate) variant: ServicesSource,
+    pub(crate) attempt: AttemptKind,
     /// What shows that the attempt could have come out otherwise.
     pub(crate) control: Control,
     /// What must be left of it in the world.
@@ -28,7 +28,7 @@ pub(crate) struct Row {
 }
 
 /// How something is tried.
-pub(crate) enum Attempt {
+pub(crate) enum AttemptKind {
     /// By calls, one after the other.
     Calls(Vec<Action>),
     /// By doing something, in an edition of the guest's, with a file that is swapped all the time.
@@ -90,7 +90,7 @@ impl Row {
         control: Control,
     ) -> Self {
         let expected = deed.expect.words();
-        let attempt = Attempt::Calls(vec![deed]);
+        let attempt = AttemptKind::Calls(vec![deed]);
         Self::trying(capability, access, tried, expected, attempt, control)
     }
 
@@ -99,14 +99,15 @@ impl Row {
         access: ApiSurface,
         tried: impl Into<String>,
         expected: impl Into<String>,
-        attempt: Attempt,
+        attempt: AttemptKind,
         control: Control,
     ) -> Self {
         let (tried, expected) = (tried.into(), expected.into());
-        let expectation = Expectation::new(capability, access, tried, expected, control.words());
+        let expectation =
+            ConformanceCase::new(capability, access, tried, expected, control.words());
         Self {
             expectation,
-            variant: HostVariant::Theirs,
+            variant: ServicesSource::Theirs,
             attempt,
             control,
             traces: AttemptEffects::default(),
@@ -117,7 +118,7 @@ impl Row {
         }
     }
 
-    pub(crate) fn on(self, variant: HostVariant) -> Self {
+    pub(crate) fn on(self, variant: ServicesSource) -> Self {
         Self { variant, ..self }
     }
 
@@ -137,10 +138,10 @@ impl Row {
     pub(crate) fn plugins(&self) -> Vec<&'static str> {
         let mut plugins = self.others.clone();
         match &self.attempt {
-            Attempt::Calls(deeds) => plugins.extend(deeds.iter().map(|deed| deed.plugin)),
-            Attempt::Race(_) => plugins.push("files"),
-            Attempt::Load(plugin, _) => plugins.push(plugin),
-            Attempt::Recorded(deed, ..) => plugins.push(deed.plugin),
+            AttemptKind::Calls(deeds) => plugins.extend(deeds.iter().map(|deed| deed.plugin)),
+            AttemptKind::Race(_) => plugins.push("files"),
+            AttemptKind::Load(plugin, _) => plugins.push(plugin),
+            AttemptKind::Recorded(deed, ..) => plugins.push(deed.plugin),
         }
         plugins.extend(self.control.plugins());
         plugins.extend(self.usable.as_ref().map(|deed| deed.plugin));

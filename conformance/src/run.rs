@@ -9,10 +9,10 @@ use tenon_host::{Builder, PluginState};
 use crate::action::Action;
 use crate::fixture::FolderSnapshot;
 use crate::host_under_test::HostUnderTest;
-use crate::plugins::HostVariant;
+use crate::plugins::ServicesSource;
 use crate::race::{held, reached};
-use crate::report::{Outcome, Verdict};
-use crate::row::{Attempt, AttemptEffects, Control, Row, echo};
+use crate::report::{RowResult, Verdict};
+use crate::row::{AttemptEffects, AttemptKind, Control, Row, echo};
 
 /// How many rows are tried at a time of those that do not get in each other's way.
 const AT_A_TIME: usize = 3;
@@ -22,11 +22,11 @@ pub(crate) async fn run(
     rows: Vec<Row>,
     cache: Option<&Path>,
     mut host: impl FnMut(Builder) -> Builder,
-) -> Vec<Outcome> {
+) -> Vec<RowResult> {
     let mut outcomes = Vec::new();
     let (theirs, ours): (Vec<_>, Vec<_>) =
-        rows.into_iter().enumerate().partition(|(_, row)| row.variant == HostVariant::Theirs);
-    for (variant, rows) in [(HostVariant::Theirs, theirs), (HostVariant::Ours, ours)] {
+        rows.into_iter().enumerate().partition(|(_, row)| row.variant == ServicesSource::Theirs);
+    for (variant, rows) in [(ServicesSource::Theirs, theirs), (ServicesSource::Ours, ours)] {
         if !rows.is_empty() {
             outcomes.extend(on_variant(variant, rows, cache, &mut host).await);
         }
@@ -38,11 +38,11 @@ pub(crate) async fn run(
 type Placed<T> = (usize, T);
 
 async fn on_variant(
-    variant: HostVariant,
+    variant: ServicesSource,
     rows: Vec<Placed<Row>>,
     cache: Option<&Path>,
     host: &mut impl FnMut(Builder) -> Builder,
-) -> Vec<Placed<Outcome>> {
+) -> Vec<Placed<RowResult>> {
     let needed: BTreeSet<_> = rows.iter().flat_map(|(_, row)| row.plugins()).collect();
     let mut world = match HostUnderTest::new(variant, &needed, cache, host).await {
         Ok(world) => world,
@@ -62,7 +62,7 @@ async fn on_variant(
             outcomes.push((place, untried(row)));
             continue;
         }
-        if let Attempt::Recorded(deed, ..) = &row.attempt {
+        if let AttemptKind::Recorded(deed, ..) = &row.attempt {
             let mut wrong = control(&mut world, &row).await;
             wrong.extend(world.check(deed).await);
             recorded.push((place, row, began, wrong));
@@ -90,7 +90,7 @@ async fn on_variant(
     let end = world.end().await.err();
     for (place, row, began, wrong) in recorded {
         let mut seen: Vec<_> = wrong.into_iter().chain(end.clone()).collect();
-        if let Attempt::Recorded(_, absent, present) = &row.attempt
+        if let AttemptKind::Recorded(_, absent, present) = &row.attempt
             && seen.is_empty()
         {
             if world.recorded(present).is_empty() {
@@ -104,29 +104,29 @@ async fn on_variant(
     outcomes
 }
 
-fn outcome(row: Row, seen: Vec<String>, began: Instant) -> Outcome {
+fn outcome(row: Row, seen: Vec<String>, began: Instant) -> RowResult {
     let verdict = if seen.is_empty() { Verdict::Passed } else { Verdict::Failed };
     let milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Outcome { expectation: row.expectation, verdict, seen, milliseconds }
+    RowResult { expectation: row.expectation, verdict, seen, milliseconds }
 }
 
-fn untried(row: Row) -> Outcome {
+fn untried(row: Row) -> RowResult {
     let why = format!("there are no {} on this system", row.requires.unwrap_or_default());
     let expectation = row.expectation;
-    Outcome { expectation, verdict: Verdict::Untried, seen: vec![why], milliseconds: 0 }
+    RowResult { expectation, verdict: Verdict::Untried, seen: vec![why], milliseconds: 0 }
 }
 
 /// Tries a row by itself. Gives what was seen that should not be.
 async fn alone_with(world: &mut HostUnderTest, row: &Row) -> Vec<String> {
     let mut seen = control(world, row).await;
-    if let Attempt::Race(race) = row.attempt {
+    if let AttemptKind::Race(race) = row.attempt {
         seen.extend(held(world, race).await);
     } else {
         let before = WorldSnapshot::of(world).await;
         seen.extend(match &row.attempt {
-            Attempt::Calls(deeds) => calls(world, deeds).await,
-            Attempt::Load(plugin, words) => load(world, plugin, words),
-            Attempt::Race(_) | Attempt::Recorded(..) => Vec::new(),
+            AttemptKind::Calls(deeds) => calls(world, deeds).await,
+            AttemptKind::Load(plugin, words) => load(world, plugin, words),
+            AttemptKind::Race(_) | AttemptKind::Recorded(..) => Vec::new(),
         });
         seen.extend(before.judge(world, &row.traces, !seen.is_empty()).await);
     }
@@ -139,7 +139,7 @@ async fn control(world: &mut HostUnderTest, row: &Row) -> Vec<String> {
     let seen = match &row.control {
         Control::Ready(plugin) => world.absence(plugin).into_iter().collect(),
         Control::RaceReaches(plugin) => match row.attempt {
-            Attempt::Race(race) => reached(world, plugin, race).await,
+            AttemptKind::Race(race) => reached(world, plugin, race).await,
             _ => vec!["it is no race".into()],
         },
         Control::Call(..) | Control::Refused(_) | Control::Never(..) => {
@@ -208,7 +208,7 @@ impl WorldSnapshot {
 
 /// Tries a row while another plugin is at work.
 async fn beside_another(world: &HostUnderTest, row: &Row) -> Vec<String> {
-    let Attempt::Calls(deeds) = &row.attempt else { return vec!["it is no call".into()] };
+    let AttemptKind::Calls(deeds) = &row.attempt else { return vec!["it is no call".into()] };
     let mut seen = calls(world, row.control.calls().0).await;
     for seen in &mut seen {
         seen.insert_str(0, &format!("{}: ", row.control.place()));

@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::StartError;
 use crate::answers::Answers;
-use crate::protocol::{CallError, Message, Method, Question};
+use crate::protocol::{CallError, Message, Question, TestRequest};
 
 /// Requests that wait for their responses. Once the command has ended there are none.
 type Waiting = StdMutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, CallError>>>>>;
@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// Requests something, and waits for what comes of it.
-    pub(crate) async fn request(&self, request: Method) -> Result<Value, CallError> {
+    pub(crate) async fn request(&self, request: TestRequest) -> Result<Value, CallError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (answered, answer) = oneshot::channel();
         match &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -93,7 +93,7 @@ async fn read(
         let (id, result) = match serde_json::from_str(&line) {
             Ok(Message::<Question>::Request { id, request }) => {
                 let answer = match answers.answer(request) {
-                    Ok(result) => Message::<Method>::Result { id, result },
+                    Ok(result) => Message::<TestRequest>::Result { id, result },
                     Err(error) => Message::Error { id, error },
                 };
                 if write(&input, &answer).await.is_err() {

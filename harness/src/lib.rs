@@ -71,7 +71,7 @@ use tenon_types::{FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 
 use answers::Answers;
 pub use build::BuildFailed;
-pub use protocol::{CallError, HookReport, HttpAnswer, HttpRequest, Scope};
+pub use protocol::{CallError, HookResult, HttpAnswer, HttpRequest, Scope};
 use protocol::{CassetteSetup, CassetteUse, HomeFile, PluginSource, Setup, StateEntry};
 pub use running_plugin::RunningPlugin;
 /// What plugins are asked and answer.

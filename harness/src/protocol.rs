@@ -1,7 +1,7 @@
 //! What a test and the command `tenon harness` say to each other: JSON objects, each on a line of its own.
 //!
 //! A request is `{ "id", "method", "params" }`; its response is `{ "id", "result" }` or `{ "id", "error" }`. The test
-//! requests [`Start`](Method::Start) first, and then anything, many requests at a time. The command asks the test what its
+//! requests [`Start`](TestRequest::Start) first, and then anything, many requests at a time. The command asks the test what its
 //! plugin asks the user and the default model ([`Question`]). Both are of one version, [`VERSION`].
 
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub enum Message<R> {
     rename_all = "camelCase",
     rename_all_fields = "camelCase"
 )]
-pub enum Method {
+pub enum TestRequest {
     /// Starts the plugin. Nothing comes of it.
     Start(Box<Setup>),
     /// Calls a tool; its result is one of MCP.
@@ -61,7 +61,7 @@ pub enum Method {
         /// The session that the call belongs to.
         session: Option<String>,
     },
-    /// Has the plugin handle an event; a [`HookReport`] comes of it.
+    /// Has the plugin handle an event; a [`HookResult`] comes of it.
     Hook {
         /// The point.
         point: String,
@@ -196,7 +196,7 @@ pub struct Setup {
     /// What of others is recorded or played.
     pub cassette: Option<CassetteSetup>,
     /// What the test answers.
-    pub answers: AnsweredQuestions,
+    pub answers: AnswerableQuestions,
 }
 
 /// A file that has what the plugin asked of others, and what they answered.
@@ -240,7 +240,7 @@ pub enum PluginSource {
 
 /// Which questions a test answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct AnsweredQuestions {
+pub struct AnswerableQuestions {
     /// Forms.
     pub forms: bool,
     /// Pages.
@@ -275,7 +275,7 @@ pub enum Scope {
 /// What came of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct HookReport {
+pub struct HookResult {
     /// The context as the plugin left it.
     pub context: Value,
     /// Why the plugin vetoed what was about to happen; nothing if it did not.
@@ -284,7 +284,7 @@ pub struct HookReport {
     pub error: Option<String>,
 }
 
-impl HookReport {
+impl HookResult {
     /// A report of these.
     pub fn new(context: Value, veto: Option<String>, error: Option<String>) -> Self {
         Self { context, veto, error }
@@ -437,7 +437,7 @@ impl Setup {
             state_folder: None,
             clock: None,
             cassette: None,
-            answers: AnsweredQuestions::default(),
+            answers: AnswerableQuestions::default(),
         }
     }
 
@@ -465,11 +465,11 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_were_written() {
-        let check = |message: Message<Method>, expected: Value| {
+        let check = |message: Message<TestRequest>, expected: Value| {
             assert_eq!(serde_json::to_value(&message).unwrap(), expected);
-            assert_eq!(serde_json::from_value::<Message<Method>>(expected).unwrap(), message);
+            assert_eq!(serde_json::from_value::<Message<TestRequest>>(expected).unwrap(), message);
         };
-        let call = Method::Call {
+        let call = TestRequest::Call {
             tool: "greet".into(),
             arguments: json!({ "name": "Ada" }),
             session: None,
@@ -479,7 +479,7 @@ mod tests {
             json!({ "id": 1, "method": "call", "params": { "tool": "greet", "arguments": { "name": "Ada" }, "session": null } }),
         );
         check(
-            Message::Request { id: 2, request: Method::Prompts {} },
+            Message::Request { id: 2, request: TestRequest::Prompts {} },
             json!({ "id": 2, "method": "prompts", "params": {} }),
         );
         check(Message::Result { id: 1, result: Value::Null }, json!({ "id": 1, "result": null }));
@@ -496,7 +496,7 @@ mod tests {
             value: json!(1),
         });
         setup.http = Some(vec![HttpAnswer::new("*").json(&json!({}))]);
-        let start = Message::Request { id: 3, request: Method::Start(Box::new(setup)) };
+        let start = Message::Request { id: 3, request: TestRequest::Start(Box::new(setup)) };
         let written = serde_json::to_value(&start).unwrap();
         assert_eq!(written["params"]["files"][0]["content"], "/wA=");
         check(start, written);

@@ -12,7 +12,7 @@ use tenon_types::{
 
 use crate::answers::Answers;
 use crate::connection::Connection;
-use crate::protocol::{CallError, HookReport, HttpRequest, Method, Scope, Setup, StateEntry};
+use crate::protocol::{CallError, HookResult, HttpRequest, Scope, Setup, StateEntry, TestRequest};
 use crate::{StartError, milliseconds, nothing};
 
 /// A plugin that runs. Dropping the last clone ends the host at once; [`Self::shutdown`] lets the plugin say good-bye.
@@ -31,7 +31,7 @@ impl RunningPlugin {
     ) -> Result<Self, StartError> {
         let answers = Arc::new(answers);
         let connection = Connection::start(&command, answers.clone())?;
-        match connection.request(Method::Start(Box::new(setup))).await {
+        match connection.request(TestRequest::Start(Box::new(setup))).await {
             Ok(_) => Ok(Self { connection: Arc::new(connection), answers, session: None }),
             Err(error) if matches!(&*error.code, "lost" | "protocol") => {
                 let (version, problem) = (env!("CARGO_PKG_VERSION"), error.message);
@@ -52,7 +52,8 @@ impl RunningPlugin {
     ///
     /// Those of the host. A tool that could not do what it was asked is none: its result says so.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, CallError> {
-        let call = Method::Call { tool: tool.into(), arguments, session: self.session.clone() };
+        let call =
+            TestRequest::Call { tool: tool.into(), arguments, session: self.session.clone() };
         read(self.connection.request(call).await?, mcp_json::read_tool_result)
     }
 
@@ -61,8 +62,9 @@ impl RunningPlugin {
     /// # Errors
     ///
     /// Where the point is none, or the context does not fit it.
-    pub async fn hook(&self, point: &str, context: Value) -> Result<HookReport, CallError> {
-        let hook = Method::Hook { point: point.into(), context, session: self.session.clone() };
+    pub async fn hook(&self, point: &str, context: Value) -> Result<HookResult, CallError> {
+        let hook =
+            TestRequest::Hook { point: point.into(), context, session: self.session.clone() };
         deserialized(self.connection.request(hook).await?)
     }
 
@@ -77,7 +79,7 @@ impl RunningPlugin {
         subject: Value,
         options: Value,
     ) -> Result<Evaluation, CallError> {
-        let evaluate = Method::Evaluate { strategy: strategy.into(), subject, options };
+        let evaluate = TestRequest::Evaluate { strategy: strategy.into(), subject, options };
         read(self.connection.request(evaluate).await?, mcp_json::read_evaluation)
     }
 
@@ -88,7 +90,7 @@ impl RunningPlugin {
     ///
     /// Those of the host.
     pub async fn complete(&self, request: Value) -> Result<Value, CallError> {
-        self.connection.request(Method::Complete(request)).await
+        self.connection.request(TestRequest::Complete(request)).await
     }
 
     /// Lists the resources of the plugin.
@@ -97,7 +99,7 @@ impl RunningPlugin {
     ///
     /// Those of the host.
     pub async fn resources(&self) -> Result<Vec<ListedResource>, CallError> {
-        let list = self.connection.request(Method::Resources {}).await?;
+        let list = self.connection.request(TestRequest::Resources {}).await?;
         read_all(list, mcp_json::read_listed_resource)
     }
 
@@ -107,7 +109,7 @@ impl RunningPlugin {
     ///
     /// Those of the host.
     pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, CallError> {
-        let list = self.connection.request(Method::ResourceTemplates {}).await?;
+        let list = self.connection.request(TestRequest::ResourceTemplates {}).await?;
         read_all(list, mcp_json::read_resource_template)
     }
 
@@ -117,7 +119,8 @@ impl RunningPlugin {
     ///
     /// Those of the host.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, CallError> {
-        let contents = self.connection.request(Method::ReadResource { uri: uri.into() }).await?;
+        let contents =
+            self.connection.request(TestRequest::ReadResource { uri: uri.into() }).await?;
         read_all(contents, mcp_json::read_contents)
     }
 
@@ -127,7 +130,7 @@ impl RunningPlugin {
     ///
     /// Those of the host.
     pub async fn prompts(&self) -> Result<Vec<PromptDefinition>, CallError> {
-        let list = self.connection.request(Method::Prompts {}).await?;
+        let list = self.connection.request(TestRequest::Prompts {}).await?;
         read_all(list, mcp_json::read_prompt_definition)
     }
 
@@ -142,7 +145,7 @@ impl RunningPlugin {
         arguments: &[(&str, &str)],
     ) -> Result<Prompt, CallError> {
         let arguments = arguments.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let prompt = Method::Prompt { name: name.into(), arguments: arguments.collect() };
+        let prompt = TestRequest::Prompt { name: name.into(), arguments: arguments.collect() };
         read(self.connection.request(prompt).await?, mcp_json::read_prompt)
     }
 
@@ -157,7 +160,7 @@ impl RunningPlugin {
             CompletionReference::ResourceTemplate(uri) => (uri, true),
         };
         let ArgumentCompletion { name: argument, value: typed, others, .. } = argument;
-        let suggest = Method::Suggest { of, is_template, argument, typed, others };
+        let suggest = TestRequest::Suggest { of, is_template, argument, typed, others };
         read(self.connection.request(suggest).await?, mcp_json::read_suggestions)
     }
 
@@ -182,7 +185,7 @@ impl RunningPlugin {
     ///
     /// Where the host has ended.
     pub async fn http_requests(&self) -> Result<Vec<HttpRequest>, CallError> {
-        deserialized(self.connection.request(Method::HttpRequests {}).await?)
+        deserialized(self.connection.request(TestRequest::HttpRequests {}).await?)
     }
 
     /// Returns the calls of the cassette that the plugin has not made so far
@@ -192,7 +195,7 @@ impl RunningPlugin {
     ///
     /// Where the host has ended.
     pub async fn unplayed_calls(&self) -> Result<Vec<String>, CallError> {
-        deserialized(self.connection.request(Method::UnplayedCalls {}).await?)
+        deserialized(self.connection.request(TestRequest::UnplayedCalls {}).await?)
     }
 
     /// Returns the value of a key in the plugin's state, which the SDK and scripts write as JSON.
@@ -201,7 +204,8 @@ impl RunningPlugin {
     ///
     /// Where the host has ended, or the value is not JSON.
     pub async fn state(&self, scope: Scope, key: &str) -> Result<Option<Value>, CallError> {
-        let value = self.connection.request(Method::StateValue { scope, key: key.into() }).await?;
+        let value =
+            self.connection.request(TestRequest::StateValue { scope, key: key.into() }).await?;
         Ok(Some(value).filter(|value| !value.is_null()))
     }
 
@@ -212,7 +216,7 @@ impl RunningPlugin {
     /// Where the host has ended.
     pub async fn set_state(&self, scope: Scope, key: &str, value: Value) -> Result<(), CallError> {
         let entry = StateEntry { scope, key: key.into(), value };
-        self.connection.request(Method::SetState(entry)).await.map(drop)
+        self.connection.request(TestRequest::SetState(entry)).await.map(drop)
     }
 
     /// Returns the keys of a scope of the plugin's state, in the order of their bytes.
@@ -221,7 +225,7 @@ impl RunningPlugin {
     ///
     /// Where the host has ended.
     pub async fn state_keys(&self, scope: Scope) -> Result<Vec<String>, CallError> {
-        deserialized(self.connection.request(Method::StateKeys { scope }).await?)
+        deserialized(self.connection.request(TestRequest::StateKeys { scope }).await?)
     }
 
     /// Moves the clock on that [`Harness::clock`](crate::Harness::clock) has set.
@@ -231,13 +235,13 @@ impl RunningPlugin {
     /// Where none was set.
     pub async fn advance_clock(&self, by: Duration) -> Result<(), CallError> {
         let milliseconds = milliseconds(by);
-        self.connection.request(Method::AdvanceClock { milliseconds }).await.map(drop)
+        self.connection.request(TestRequest::AdvanceClock { milliseconds }).await.map(drop)
     }
 
     /// Ends the host, and lets the plugin say good-bye.
     pub async fn shutdown(self) {
         // A host that has ended already has nothing to end.
-        if self.connection.request(Method::Shutdown {}).await.is_ok() {
+        if self.connection.request(TestRequest::Shutdown {}).await.is_ok() {
             self.connection.ended().await;
         }
     }

@@ -2,6 +2,6 @@
 //! takes and gives.
 
 pub use tenon_config::call_policy::{
-    CallDecision, CallExplanation, CallFacts, CallMode, CallVerdict, DecidedBy, Fit, RuleSource,
-    RuleTrial,
+    CallDecision, CallExplanation, CallFacts, CallVerdict, DecidedBy, DefaultCallMode, Fit,
+    RuleLocation, RuleTrial,
 };

@@ -26,7 +26,7 @@ pub fn run(name: &str, data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_inputs::Kind;
+    use tenon_inputs::InputKind;
 
     #[test]
     fn json_schemas() {
@@ -44,6 +44,6 @@ mod tests {
     }
 
     fn fuzz(name: &str) {
-        tenon_inputs::fuzz(name, Kind::Text, |data| run(name, data));
+        tenon_inputs::fuzz(name, InputKind::Text, |data| run(name, data));
     }
 }

@@ -51,19 +51,19 @@ mod runtime;
 pub mod testing;
 
 pub use call::{
-    BeginMark, Call, CallError, CallFingerprint, CallKind, CallRefusal, Caller, Failure,
-    HandlerReport, HookOutcome, HookReport, OuterCalls, Usage,
+    Call, CallError, CallFingerprint, CallKind, CallRefusal, Caller, Failure, HandlerReport,
+    HookOutcome, HookReport, OuterCalls, StartedFlag, Usage,
 };
 pub use capability::network::NetworkTraffic;
 pub use capability::server::{
-    ConfinementState, ServerAttempts, ServerRecorder, ServerReport, StartQueueProgress,
+    AccessRecorder, ConfinementState, ServerReport, StartQueueProgress, UngrantedAccesses,
 };
 pub use capability::services;
 pub use invoke::stored_results::URI as RESULT_URI;
-pub use invoke::{Model, ReadLimit};
+pub use invoke::{ReadLimit, ServedModel};
 pub use load::{SettingsError, check_default_settings, check_settings};
 pub use observe::event::{
-    BreakerState, CallEvent, Event, PluginChange, ServerState, Step, Subscription,
+    BreakerState, CallEvent, DiskChange, Event, ServerState, Step, Subscription,
 };
 pub use observe::history;
 pub use platform::{
@@ -71,15 +71,15 @@ pub use platform::{
     WatchError,
 };
 pub use register::{
-    DeclaredTool, KnownServer, RegisteredEval, RegisteredPlugin, Registry, Tool, disabled_tool,
+    CachedServer, DeclaredTool, RegisteredEval, RegisteredPlugin, Registry, Tool, disabled_tool,
 };
 pub use runtime::{
     Allocation, Builtin, CompletionStream, EngineError, Plugin, ResourceRequest, ScriptLoadError,
     check_script, speaks,
 };
 pub use tenon_config::config::{Config, ConfigError};
-pub use tenon_config::grant::{Need, NeedStatus};
-pub use tenon_config::skills::{Skill, Skills};
+pub use tenon_config::grant::{CapabilityStatus, NeedStatus};
+pub use tenon_config::skills::{PluginSkills, Skill};
 pub use tenon_config::{
     Diagnostic, HostEnvironment, LimitExceeded, Limits, PluginKind, SchemaLimitExceeded,
 };

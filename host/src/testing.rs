@@ -57,9 +57,9 @@ pub async fn call_directly(
 }
 
 /// What a plugin was granted of the web, by itself.
-pub struct UrlRules(NetworkGrants);
+pub struct UrlGrants(NetworkGrants);
 
-impl UrlRules {
+impl UrlGrants {
     /// The rules for a plugin that requested these grants, all of which were approved.
     pub fn new(grants: impl IntoIterator<Item = UrlGrant>) -> Self {
         Self(NetworkGrants::new(vec![grants.into_iter().map(Arc::new).collect()]))

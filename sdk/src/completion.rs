@@ -43,7 +43,7 @@ const MOST_VALUES: usize = 100;
     note = "write `#[complete(\"…\", \"…\")]` or `#[complete(path::to::function)]` at a parameter of \
             its function"
 )]
-pub trait Complete: 'static {
+pub trait CompleteArguments: 'static {
     /// What has the arguments.
     const REFERENCE: Reference;
 
@@ -132,7 +132,7 @@ impl<T: IntoSuggestions, E: Into<Failure>> IntoSuggestions for Result<T, E> {
             `&Context` or both in this order, and return `Suggestions`, alone or in a \
             `Result`"
 )]
-pub trait Suggest<F> {
+pub trait CompletionFunction<F> {
     fn suggest(
         &self,
         typed: &str,
@@ -143,7 +143,7 @@ pub trait Suggest<F> {
 
 macro_rules! suggest {
     ($typed:ident, $others:ident, $context:ident: $(fn($($parameter:ident: $type:ty),*));*) => {$(
-        impl<F, R> Suggest<fn($($type),*) -> R> for F
+        impl<F, R> CompletionFunction<fn($($type),*) -> R> for F
         where
             F: AsyncFn($($type),*) -> R,
             R: IntoSuggestions,
@@ -171,7 +171,7 @@ suggest!(typed, others, context:
 /// Has a function suggest values.
 #[doc(hidden)]
 pub async fn suggest<F>(
-    function: &impl Suggest<F>,
+    function: &impl CompletionFunction<F>,
     typed: &str,
     others: &Arguments,
     context: &Context,
@@ -213,7 +213,7 @@ pub struct Entry {
 
 /// The entry of what suggests values.
 #[doc(hidden)]
-pub const fn entry<C: Complete>() -> Entry {
+pub const fn entry<C: CompleteArguments>() -> Entry {
     Entry {
         reference: C::REFERENCE,
         complete: |name, typed, others, context| {

@@ -22,15 +22,15 @@ use crate::{Error, Failure};
 /// asks for itself with [`Self::is_cancelled`] or [`Self::cancelled`]; from then on it is not
 /// dropped and has to end soon: a host discards an instance in which a call goes on.
 #[derive(Clone)]
-pub struct Context(Arc<Call>);
+pub struct Context(Arc<ContextState>);
 
-struct Call {
+struct ContextState {
     context: CallContext,
-    cancellation: Mutex<Cancellation>,
+    cancellation: Mutex<CancellationState>,
 }
 
 #[derive(Default)]
-struct Cancellation {
+struct CancellationState {
     /// The host asked for the call to end.
     asked: bool,
     /// The function looks after its end itself.
@@ -40,7 +40,7 @@ struct Cancellation {
 
 thread_local! {
     /// The calls that are being served, and some that were.
-    static CALLS: RefCell<Vec<Weak<Call>>> = const { RefCell::new(Vec::new()) };
+    static CALLS: RefCell<Vec<Weak<ContextState>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Asks for the call with this id to end. One that there is not has ended meanwhile.
@@ -145,12 +145,12 @@ impl Context {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    fn cancellation(&self) -> MutexGuard<'_, Cancellation> {
+    fn cancellation(&self) -> MutexGuard<'_, CancellationState> {
         self.0.cancellation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cancellation {
+impl CancellationState {
     fn wake_later(&mut self, waker: &Waker) {
         if !self.asked && !self.waiting.iter().any(|known| known.will_wake(waker)) {
             self.waiting.push(waker.clone());
@@ -160,7 +160,7 @@ impl Cancellation {
 
 impl From<CallContext> for Context {
     fn from(context: CallContext) -> Self {
-        let call = Arc::new(Call { context, cancellation: Mutex::default() });
+        let call = Arc::new(ContextState { context, cancellation: Mutex::default() });
         CALLS.with_borrow_mut(|calls| {
             calls.retain(|call| call.strong_count() > 0);
             calls.push(Arc::downgrade(&call));

@@ -194,12 +194,15 @@ mod tests {
         check(Box::<dyn StdError>::from(digit()).into(), message("invalid digit found in string"));
         check("no such town".into(), message("no such town"));
         check(format!("no such {}", "town").into(), message("no such town"));
-        let caused = std::io::Error::other(Caused(Box::new(digit())));
+        let caused = std::io::Error::other(WrappingError(Box::new(digit())));
         check(
-            Caused(Box::new(caused)).into(),
+            WrappingError(Box::new(caused)).into(),
             message("it failed: it failed: invalid digit found in string"),
         );
-        check(Caused(Box::new(Error::denied("no"))).into(), Error::denied("it failed: no").into());
+        check(
+            WrappingError(Box::new(Error::denied("no"))).into(),
+            Error::denied("it failed: no").into(),
+        );
         #[cfg(feature = "anyhow")]
         {
             check(
@@ -216,15 +219,15 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Caused(Box<dyn StdError + Send + Sync>);
+    struct WrappingError(Box<dyn StdError + Send + Sync>);
 
-    impl Display for Caused {
+    impl Display for WrappingError {
         fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             formatter.write_str("it failed")
         }
     }
 
-    impl StdError for Caused {
+    impl StdError for WrappingError {
         fn source(&self) -> Option<&(dyn StdError + 'static)> {
             Some(&*self.0)
         }

@@ -107,7 +107,7 @@ pub fn lower<C: Serialize>(outcome: Outcome<C>) -> Result<wit::HookOutcome, Fail
 /// Which point a type is the context of, where it is a well-known one. The constants of single types
 /// go before that of [`WellKnownPointFallback`].
 #[doc(hidden)]
-pub struct WellKnownPoint<C>(std::marker::PhantomData<C>);
+pub struct PointOfContext<C>(std::marker::PhantomData<C>);
 
 /// Types of which it is not known.
 #[doc(hidden)]
@@ -115,11 +115,11 @@ pub trait WellKnownPointFallback {
     const POINT: Option<&'static str> = None;
 }
 
-impl<C> WellKnownPointFallback for WellKnownPoint<C> {}
+impl<C> WellKnownPointFallback for PointOfContext<C> {}
 
 macro_rules! well_known {
     ($($context:ident = $point:literal),* $(,)?) => {$(
-        impl WellKnownPoint<context::$context> {
+        impl PointOfContext<context::$context> {
             pub const POINT: Option<&'static str> = Some($point);
         }
     )*};

@@ -205,10 +205,10 @@ pub mod __private {
     pub use crate::context::cancel;
     pub use crate::error::{parse_arguments, unknown};
     pub use crate::eval::parse_options;
-    pub use crate::hook::{WellKnownPoint, WellKnownPointFallback, fits, is_among};
+    pub use crate::hook::{PointOfContext, WellKnownPointFallback, fits, is_among};
     pub use crate::log::install;
     pub use crate::schema::{
-        ConstSchema, ConstSchemaFallback, Parameter, are_known, input_schema, object, schema,
+        ConstSchemaFallback, ConstSchemaOf, Parameter, are_known, input_schema, object, schema,
     };
     pub use crate::tool::{check_argument, parse_checked, parse_known};
     pub use wit_bindgen::spawn_local;

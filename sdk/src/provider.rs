@@ -95,19 +95,19 @@ impl Completion {
 /// What a model of a test answers: text, or a whole completion, alone or in a result.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
-pub trait IntoCompletion {
+pub trait IntoTestCompletion {
     fn into_completion(self, model: &str) -> Result<Completion, Error>;
 }
 
 #[cfg(not(target_arch = "wasm32"))]
 const _: () = {
-    impl IntoCompletion for Completion {
+    impl IntoTestCompletion for Completion {
         fn into_completion(self, _: &str) -> Result<Completion, Error> {
             Ok(self)
         }
     }
 
-    impl IntoCompletion for String {
+    impl IntoTestCompletion for String {
         fn into_completion(self, model: &str) -> Result<Completion, Error> {
             let usage = TokenUsage { input: 0, output: 0, cached_input: 0, reasoning: 0 };
             let summary = CompletionSummary {
@@ -120,13 +120,13 @@ const _: () = {
         }
     }
 
-    impl IntoCompletion for &str {
+    impl IntoTestCompletion for &str {
         fn into_completion(self, model: &str) -> Result<Completion, Error> {
             self.to_string().into_completion(model)
         }
     }
 
-    impl<T: IntoCompletion> IntoCompletion for Result<T, Failure> {
+    impl<T: IntoTestCompletion> IntoTestCompletion for Result<T, Failure> {
         fn into_completion(self, model: &str) -> Result<Completion, Error> {
             self?.into_completion(model)
         }

@@ -46,24 +46,24 @@ pub struct Parameter {
     /// What its documentation says, as JSON; empty without any.
     pub description: &'static str,
     /// Its schema, where that is known.
-    pub schema: Option<Constant>,
+    pub schema: Option<ConstantSchema>,
 }
 
 /// The schema of a type as a constant. A tool that takes nothing but such types does without the
 /// generator, which is a tenth of a small component.
 #[doc(hidden)]
-pub struct Constant {
+pub struct ConstantSchema {
     /// The members of the schema.
     pub members: &'static str,
     /// Whether a parameter of the type has to be there.
     pub is_required: bool,
     /// What the schema allows.
-    pub kind: Kind,
+    pub kind: PrimitiveType,
 }
 
 /// What values of a type, or of its items, can be.
 #[doc(hidden)]
-pub struct Kind {
+pub struct PrimitiveType {
     /// The type in the schema.
     pub name: &'static str,
     /// Whether the type is a list of such values.
@@ -79,15 +79,15 @@ pub struct Kind {
 /// The schema of a type, where it is a constant. The constants of single types go before that of
 /// [`ConstSchemaFallback`].
 #[doc(hidden)]
-pub struct ConstSchema<T>(PhantomData<T>);
+pub struct ConstSchemaOf<T>(PhantomData<T>);
 
 /// Types whose schema only the generator knows.
 #[doc(hidden)]
 pub trait ConstSchemaFallback {
-    const SCHEMA: Option<Constant> = None;
+    const SCHEMA: Option<ConstantSchema> = None;
 }
 
-impl<T> ConstSchemaFallback for ConstSchema<T> {}
+impl<T> ConstSchemaFallback for ConstSchemaOf<T> {}
 
 macro_rules! known {
     ($($type:ty = $kind:literal $more:literal, $least:literal..=$most:literal, $fits:expr;)*) => {$(
@@ -109,11 +109,11 @@ macro_rules! known {
         $type:ty, $is_required:literal, $is_list:literal, $kind:literal, $least:literal, $most:literal, $fits:expr,
         $members:expr
     ) => {
-        impl ConstSchema<$type> {
-            pub const SCHEMA: Option<Constant> = Some(Constant {
+        impl ConstSchemaOf<$type> {
+            pub const SCHEMA: Option<ConstantSchema> = Some(ConstantSchema {
                 members: $members,
                 is_required: $is_required,
-                kind: Kind {
+                kind: PrimitiveType {
                     name: $kind,
                     is_list: $is_list,
                     fits: $fits,
@@ -165,7 +165,7 @@ pub fn object(parameters: &[Parameter]) -> String {
     let mut properties = String::new();
     let mut required = String::new();
     for Parameter { name, description, schema } in parameters {
-        let Some(Constant { members, is_required, .. }) = schema else { continue };
+        let Some(ConstantSchema { members, is_required, .. }) = schema else { continue };
         let comma = if properties.is_empty() { "" } else { "," };
         let (key, after) =
             if description.is_empty() { ("", "") } else { (r#""description":"#, ",") };
@@ -196,17 +196,17 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[allow(dead_code)]
-    struct Tree {
+    struct RecursiveType {
         name: String,
-        branches: Vec<Tree>,
+        branches: Vec<RecursiveType>,
     }
 
     #[test]
     fn a_type_within_itself_is_defined_beside_it() {
-        let schema: Value = serde_json::from_str(&schema::<Tree>()).unwrap();
+        let schema: Value = serde_json::from_str(&schema::<RecursiveType>()).unwrap();
         let branches = &schema["properties"]["branches"];
-        assert_eq!(branches["items"]["$ref"], "#/$defs/Tree");
-        assert_eq!(schema["$defs"]["Tree"]["properties"]["branches"], *branches);
+        assert_eq!(branches["items"]["$ref"], "#/$defs/RecursiveType");
+        assert_eq!(schema["$defs"]["RecursiveType"]["properties"]["branches"], *branches);
         assert_eq!(schema["type"], "object");
         assert!(schema.get("title").is_none() && schema.get("$schema").is_none());
     }
@@ -225,9 +225,9 @@ mod tests {
                 Parameter {
                     name: "\"described\"",
                     description: r#""What it \"is\".""#,
-                    schema: ConstSchema::<$type>::SCHEMA,
+                    schema: ConstSchemaOf::<$type>::SCHEMA,
                 },
-                Parameter { name: "\"plain\"", description: "", schema: ConstSchema::<$type>::SCHEMA },
+                Parameter { name: "\"plain\"", description: "", schema: ConstSchemaOf::<$type>::SCHEMA },
             ];
             assert!(are_known(&parameters));
             let ours: Value = serde_json::from_str(&object(&parameters)).unwrap();
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_generated() {
-        let schema = ConstSchema::<Tree>::SCHEMA;
+        let schema = ConstSchemaOf::<RecursiveType>::SCHEMA;
         assert!(!are_known(&[Parameter { name: "\"x\"", description: "", schema }]));
         assert_eq!(
             object(&[]),

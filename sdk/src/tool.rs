@@ -66,7 +66,7 @@ pub fn parse_known<T: DeserializeOwned>(
     parameters: &[Parameter],
 ) -> Result<T, Error> {
     serde_json::from_str(text)
-        .map_err(|error| crate::check::known::explain(what, text, parameters, &error))
+        .map_err(|error| crate::check::constant_schema::explain(what, text, parameters, &error))
 }
 
 /// Serves a call, and shows the model a failure that it may be able to mend.

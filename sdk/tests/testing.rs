@@ -20,7 +20,7 @@ use tenon_sdk::{
     host_tools, instance, json, log, plugin, secrets, state, tool, user,
 };
 
-plugin!(tools: [ask_everybody, patient, r#type], hooks: [sign], evals: [nonempty], streaming_provider: Words);
+plugin!(tools: [ask_everybody, patient, r#type], hooks: [sign], evals: [nonempty], streaming_provider: WordsProvider);
 
 /// Turns to the host for whatever its argument names.
 #[tool]
@@ -94,9 +94,9 @@ async fn nonempty(subject: Subject) -> Evaluation {
     evaluation
 }
 
-struct Words;
+struct WordsProvider;
 
-impl Provider for Words {
+impl Provider for WordsProvider {
     const NAME: &'static str = "words";
     const DESCRIPTION: &'static str = "Says two words";
 
@@ -110,7 +110,7 @@ impl Provider for Words {
     }
 }
 
-impl StreamingProvider for Words {
+impl StreamingProvider for WordsProvider {
     fn check(request: &CompletionRequest) -> Result<()> {
         match request.model.as_str() {
             "words" => Ok(()),
@@ -244,15 +244,15 @@ fn strategies_score_from_zero_to_one() {
 fn providers_answer_whole_and_piece_by_piece() {
     let host = Host::new();
     let request = || CompletionRequest::new("words", "say two words");
-    assert!(host.models::<Words>().unwrap().is_empty());
-    assert_eq!(host.complete::<Words>(request()).unwrap().plain_text(), "two words");
-    let streamed = host.stream::<Words>(request()).unwrap();
+    assert!(host.models::<WordsProvider>().unwrap().is_empty());
+    assert_eq!(host.complete::<WordsProvider>(request()).unwrap().plain_text(), "two words");
+    let streamed = host.stream::<WordsProvider>(request()).unwrap();
     assert_eq!(streamed.deltas, [Delta::Text("two".into()), Delta::Text(" words".into())]);
     assert_eq!(streamed.end.unwrap().usage.output, 2);
-    let cut = host.stream_at_most::<Words>(request(), 1).unwrap();
+    let cut = host.stream_at_most::<WordsProvider>(request(), 1).unwrap();
     assert_eq!(cut.deltas.len(), 1);
     assert!(matches!(cut.end, Err(Error { code: ErrorCode::Cancelled, .. })));
-    let unknown = host.stream::<Words>(CompletionRequest::new("other", "x"));
+    let unknown = host.stream::<WordsProvider>(CompletionRequest::new("other", "x"));
     assert!(matches!(unknown, Err(Error { code: ErrorCode::NotFound, .. })));
 }
 
@@ -355,7 +355,7 @@ fn what_a_plugin_keeps_survives_its_instance() {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Trip {
+struct TripAnswer {
     city: String,
     nights: u8,
 }
@@ -363,8 +363,8 @@ struct Trip {
 /// Books a trip.
 #[tool]
 async fn book() -> Result<String> {
-    Ok(match user::ask::<Trip>("Where to?").await? {
-        Answer::Accepted(Trip { city, nights }) => format!("{nights} nights in {city}"),
+    Ok(match user::ask::<TripAnswer>("Where to?").await? {
+        Answer::Accepted(TripAnswer { city, nights }) => format!("{nights} nights in {city}"),
         Answer::Declined | Answer::Cancelled => "nothing".into(),
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tenon_host::{Event, Platform, PluginChange};
+use tenon_host::{DiskChange, Event, Platform};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Mutex, broadcast};
 
@@ -12,7 +12,7 @@ use crate::offer::Offer;
 use crate::protocol::error::RpcError;
 use crate::protocol::request::ListKind;
 use crate::protocol::write;
-use crate::work::{LISTS, RequestHandler};
+use crate::request_handler::{LISTS, RequestHandler};
 
 /// How long changes are gathered, so that a reload of many plugins is one change of their lists.
 const GATHERING_TIME: Duration = Duration::from_millis(20);
@@ -48,9 +48,9 @@ impl Change {
 }
 
 /// Where news come from.
-pub(crate) struct Changes(broadcast::Sender<Change>);
+pub(crate) struct ChangeBroadcast(broadcast::Sender<Change>);
 
-impl Changes {
+impl ChangeBroadcast {
     pub(crate) fn new() -> Self {
         Self(broadcast::Sender::new(MAX_QUEUED))
     }
@@ -145,7 +145,7 @@ fn is_of_lists(event: &Event) -> bool {
 /// Tells the operator of changes of plugins: nobody else sees them.
 fn log(event: &Event) {
     match event {
-        Event::Reloaded { plugin, change: PluginChange::Removed } => {
+        Event::Reloaded { plugin, change: DiskChange::Removed } => {
             tracing::warn!(
                 "plugin \"{plugin}\" is unloaded: it is gone, disabled, or not trusted any more"
             );

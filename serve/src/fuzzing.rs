@@ -47,10 +47,10 @@ pub fn mcp_request(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use tenon_inputs::{Kind, fuzz};
+    use tenon_inputs::{InputKind, fuzz};
 
     #[test]
     fn what_clients_send() {
-        fuzz("mcp_request", Kind::Bytes, super::mcp_request);
+        fuzz("mcp_request", InputKind::Bytes, super::mcp_request);
     }
 }

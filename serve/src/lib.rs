@@ -24,11 +24,11 @@
 //! | `protocol` | messages, requests and errors as text; no I/O, no plugins |
 //! | `client` | who a request comes from: asked for its user and its model, told of progress |
 //! | `offer` | what a client sees of the platform, and which plugin has what it names |
-//! | `work` | does what a request asks for |
+//! | `request_handler` | does what a request asks for |
 //! | `rates` | how often clients may call tools |
 //! | `parked`, `seal` | calls that wait for their client |
 //! | `changes` | news for clients |
-//! | `modern`, `session` | the two eras |
+//! | `modern`, `legacy_session` | the two eras |
 //! | `stdio` | one client over a pair of streams |
 //! | `http` | clients over Streamable HTTP |
 
@@ -39,22 +39,22 @@ mod client;
 pub mod fuzzing;
 mod http;
 mod in_flight;
+mod legacy_session;
 mod lines;
 mod modern;
 mod offer;
 mod parked;
 mod protocol;
 mod rates;
+mod request_handler;
 mod seal;
 mod server;
-mod session;
 mod stdio;
-mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use http::{
-    DocumentFetcher, HttpSettings, HttpToken, IssuerSettings, MetricsSource, TokenGrant,
+    DocumentFetcher, HttpSettings, HttpTokenDigest, IssuerSettings, MetricsSource, TokenGrant,
     TokenIssuer, TokenStore,
 };
 pub use offer::{Profile, ToolMode};

@@ -18,8 +18,8 @@ use crate::protocol::meta::{ModernMeta, RequestMeta, SUBSCRIPTION_ID};
 use crate::protocol::request::{Input, ListKind, ListenFilter, Request};
 use crate::protocol::version::{Era, MODERN};
 use crate::protocol::write;
+use crate::request_handler::RequestHandler;
 use crate::server::{Inner, closed};
-use crate::work::RequestHandler;
 
 /// A request that is known to be one of this era.
 #[derive(Debug)]

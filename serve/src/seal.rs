@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const KEY_BYTES: usize = 32;
 
 /// Seals texts with a key.
-pub(crate) struct Seal {
+pub(crate) struct Sealer {
     key: Key,
     random: SystemRandom,
 }
@@ -32,7 +32,7 @@ pub(crate) enum SealError {
 /// The length of an id and a time.
 const HEAD_BYTES: usize = 24;
 
-impl Seal {
+impl Sealer {
     /// A seal with a key that nobody else has and that ends with the process. `None` where the system has no random numbers.
     pub(crate) fn new() -> Option<Self> {
         let random = SystemRandom::new();
@@ -108,19 +108,19 @@ mod tests {
 
     #[test]
     fn a_sealed_text_is_taken_as_it_is_for_whom_it_is_and_not_too_late() {
-        let seal = Seal::new().unwrap();
+        let seal = Sealer::new().unwrap();
         let id = seal.id().unwrap();
         assert_ne!(id, seal.id().unwrap());
         let now = SystemTime::now();
         let text = seal.seal(id, now + Duration::from_secs(60), &[b"ada", b"call"]);
-        let check = |seal: &Seal, text: &str, bound: &[&[u8]], expected| {
+        let check = |seal: &Sealer, text: &str, bound: &[&[u8]], expected| {
             assert_eq!(seal.open(text, bound, now), expected, "{text}");
         };
         check(&seal, &text, &[b"ada", b"call"], Ok(id));
         check(&seal, &text, &[b"bob", b"call"], Err(SealError::Forged));
         check(&seal, &text, &[b"adac", b"all"], Err(SealError::Forged));
         check(&seal, &text, &[b"ada"], Err(SealError::Forged));
-        check(&Seal::new().unwrap(), &text, &[b"ada", b"call"], Err(SealError::Forged));
+        check(&Sealer::new().unwrap(), &text, &[b"ada", b"call"], Err(SealError::Forged));
         for wrong in ["", "x", "!", &text[1..], &format!("{text}A"), &format!("{text}-TAMPERED")] {
             check(&seal, wrong, &[b"ada", b"call"], Err(SealError::Forged));
         }

@@ -7,15 +7,15 @@ use tenon_host::services::{ClientFeature, ClientFeatures, Offers};
 use tenon_host::{Caller, Platform};
 use tokio::sync::watch;
 
-use crate::changes::{Changes, Subscriptions};
+use crate::changes::{ChangeBroadcast, Subscriptions};
 use crate::client::QuestionLimits;
 use crate::lock;
 use crate::offer::{Offer, Peer, Profile};
-use crate::parked::{ParkedHandles, ParkingLimits, ParkingLot};
+use crate::parked::{ParkedCallDirectory, ParkingLimits, ParkingLot};
 use crate::protocol::version::Era;
 use crate::rates::CallRates;
-use crate::seal::Seal;
-use crate::work::RequestHandler;
+use crate::request_handler::RequestHandler;
+use crate::seal::Sealer;
 
 /// How a server serves. The default is what `tenon serve` does without configuration.
 #[derive(Debug, Clone)]
@@ -89,11 +89,11 @@ pub(crate) struct Inner {
     pub(crate) platform: Platform,
     pub(crate) settings: Settings,
     pub(crate) offer: Arc<Offer>,
-    pub(crate) changes: Arc<Changes>,
+    pub(crate) changes: Arc<ChangeBroadcast>,
     pub(crate) subscriptions: Arc<Subscriptions>,
     pub(crate) parked: Arc<ParkingLot>,
     pub(crate) questions: Arc<QuestionLimits>,
-    pub(crate) seal: Seal,
+    pub(crate) seal: Sealer,
     rates: Arc<CallRates>,
     default_profile: Arc<Profile>,
     profiles: BTreeMap<String, Arc<Profile>>,
@@ -111,9 +111,9 @@ impl Server {
     ///
     /// If the system has no random numbers.
     pub fn new(platform: Platform, settings: Settings) -> Result<Self, ServerError> {
-        let seal = Seal::new().ok_or(ServerError::NoRandomNumbers)?;
+        let seal = Sealer::new().ok_or(ServerError::NoRandomNumbers)?;
         let offer = Arc::new(Offer::new(platform.clone()));
-        let (changes, subscriptions) = (Arc::new(Changes::new()), Arc::default());
+        let (changes, subscriptions) = (Arc::new(ChangeBroadcast::new()), Arc::default());
         changes.follow(&platform, &offer, &subscriptions);
         let parking = ParkingLimits {
             calls: settings.max_waiting_calls,
@@ -127,7 +127,7 @@ impl Server {
             profiles: profiles.collect(),
             narrowed: Mutex::default(),
             rates: Arc::default(),
-            parked: ParkingLot::new(ParkedHandles::new(platform.store().clone()), parking),
+            parked: ParkingLot::new(ParkedCallDirectory::new(platform.store().clone()), parking),
             questions: QuestionLimits::new(settings.max_waiting_calls, settings.max_waiting_time),
             seal,
             platform,

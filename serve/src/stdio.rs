@@ -12,6 +12,7 @@ use tokio::task::{Id, JoinSet};
 
 use crate::client::Outlet;
 use crate::in_flight::InFlight;
+use crate::legacy_session::Session;
 use crate::lines::{Line, Lines};
 use crate::modern::ModernRequest;
 use crate::offer::Peer;
@@ -21,7 +22,6 @@ use crate::protocol::request::Request;
 use crate::protocol::version::Era;
 use crate::protocol::write;
 use crate::server::{Inner, Server};
-use crate::session::Session;
 
 /// The most messages that wait to be written. Those that may get lost do so when there are more.
 const MAX_QUEUED: usize = 256;

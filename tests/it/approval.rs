@@ -13,7 +13,7 @@ use tenon_config::discover::Sources;
 use tenon_config::discover::trust::{TrustBasis, TrustFile};
 use tenon_config::files::Digest;
 use tenon_config::lock::{LockFile, LockedPlugin};
-use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_host::services::{ApprovalRequest, Approver, GrantDecision};
 use tenon_host::{HostEnvironment, Platform, PluginState};
 
 use crate::guests;
@@ -509,7 +509,7 @@ struct Swapping {
 
 #[async_trait]
 impl Approver for Swapping {
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         fs::write(&self.file, &self.bytes).expect("it can be written to");
         request.capabilities.clone().into()
     }
@@ -517,7 +517,7 @@ impl Approver for Swapping {
 
 /// Why code is believed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Acceptance {
+enum TrustReason {
     Approved,
     Installed,
     Trusted,
@@ -532,9 +532,9 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
         ("rhai", script.clone(), [&script[..], b"// another"].concat()),
     ];
     let rows = [
-        (Acceptance::Approved, "has changed since it was approved"),
-        (Acceptance::Installed, "differs from what was installed: expected sha256:"),
-        (Acceptance::Trusted, "has changed since its project was trusted"),
+        (TrustReason::Approved, "has changed since it was approved"),
+        (TrustReason::Installed, "differs from what was installed: expected sha256:"),
+        (TrustReason::Trusted, "has changed since its project was trusted"),
     ];
     for (believed, expected) in rows {
         for (kind, code, other) in &codes {
@@ -542,7 +542,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 let row = format!("{believed:?} {kind}, swapped: {is_swapped}");
                 let project = Project::new("plugins.folders = [\"own\"]");
                 let folder = match believed {
-                    Acceptance::Installed => ".tenon/plugins/p",
+                    TrustReason::Installed => ".tenon/plugins/p",
                     _ => "own/p",
                 };
                 let manifest = format!(
@@ -551,7 +551,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                 );
                 project.write(&format!("{folder}/plugin.toml"), &manifest);
                 project.write(&format!("{folder}/code"), code);
-                if believed == Acceptance::Installed {
+                if believed == TrustReason::Installed {
                     let locked = LockedPlugin {
                         source: "elsewhere".into(),
                         resolved: None,
@@ -570,7 +570,7 @@ async fn code_that_is_swapped_between_its_approval_and_its_loading_is_not_loaded
                     host_environment: HostEnvironment { configuration: None, ..host_environment() },
                     ..Sources::default()
                 };
-                if believed == Acceptance::Trusted {
+                if believed == TrustReason::Trusted {
                     let file = TrustFile::new(project.path("private/trust.json"));
                     sources.trust = TrustBasis::Recorded(Some(file.clone()));
                     file.trust(&file.review(&sources).unwrap(), false).unwrap();

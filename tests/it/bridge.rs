@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tenon_config::grant::{Capability, Eligibility};
+use tenon_config::grant::{CapabilityRow, Eligibility};
 use tenon_host::{BreakerState, Caller, Event, PluginState, ServerState};
 
 use crate::guests;
@@ -386,7 +386,7 @@ fn the_bridge_can_reach_nothing_but_its_child() {
     }
     assert_eq!(imports.len(), allowed.len(), "{imports:?}");
     assert!(
-        Capability::of_import("tenon:bridge/stdio-child@0.2.0")
+        CapabilityRow::of_import("tenon:bridge/stdio-child@0.2.0")
             .is_some_and(|capability| capability.availability == Eligibility::StdioBridge)
     );
 }

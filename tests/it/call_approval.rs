@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tenon_host::services::{
-    ApprovalScope, CallApproval, CallApprover, CallToApprove, GrantAll, SqliteStore,
+    ApprovalScope, ApproverDecision, CallApprover, CallToApprove, GrantAll, SqliteStore,
 };
 use tenon_host::{Call, CallError, Caller, Platform};
 use tokio::sync::Notify;
@@ -243,10 +243,10 @@ fn the_rule_that_decides_is_named_with_the_others() {
 
 /// Decides as it was told, and keeps what it was asked.
 #[derive(Clone)]
-struct Decides(Arc<Mutex<(CallApproval, Vec<CallToApprove>)>>);
+struct Decides(Arc<Mutex<(ApproverDecision, Vec<CallToApprove>)>>);
 
 impl Decides {
-    fn so(answer: CallApproval) -> Self {
+    fn so(answer: ApproverDecision) -> Self {
         Self(Arc::new(Mutex::new((answer, Vec::new()))))
     }
 
@@ -257,7 +257,7 @@ impl Decides {
 
 #[async_trait]
 impl CallApprover for Decides {
-    async fn decide(&self, call: &CallToApprove) -> CallApproval {
+    async fn decide(&self, call: &CallToApprove) -> ApproverDecision {
         let mut state = self.0.lock().unwrap();
         state.1.push(call.clone());
         state.0.clone()
@@ -291,7 +291,7 @@ async fn write(
 #[tokio::test]
 async fn an_embedder_decides_while_the_call_waits() {
     let project = project("tools.notes__write.approve = \"ask\"");
-    let once = CallApproval::Approved { scope: ApprovalScope::Once, holds: None };
+    let once = ApproverDecision::Approved { scope: ApprovalScope::Once, holds: None };
     let approver = Decides::so(once);
     let platform = host(&project, Some(approver.clone())).await;
     assert_eq!(write(&platform, "/a", None).await.unwrap(), "write 1");
@@ -304,14 +304,14 @@ async fn an_embedder_decides_while_the_call_waits() {
     assert!(asked[0].by.contains("tools.\"notes__write\""), "{}", asked[0].by);
     platform.shutdown().await;
     let session = ApprovalScope::Session { fixed: Some(vec![]) };
-    let approver = Decides::so(CallApproval::Approved { scope: session, holds: None });
+    let approver = Decides::so(ApproverDecision::Approved { scope: session, holds: None });
     let platform = host(&project, Some(approver.clone())).await;
     for (path, session) in [("/a", "s"), ("/b", "s"), ("/a", "t")] {
         write(&platform, path, Some(session)).await.unwrap();
     }
     assert_eq!(approver.asked().len(), 2, "the second call is of the session");
     platform.shutdown().await;
-    let approver = Decides::so(CallApproval::Denied { reason: Some("no".into()) });
+    let approver = Decides::so(ApproverDecision::Denied { reason: Some("no".into()) });
     let platform = host(&project, Some(approver)).await;
     let error = write(&platform, "/a", None).await.unwrap_err();
     assert_eq!(
@@ -350,7 +350,7 @@ async fn what_a_plugin_calls_has_to_be_approved_too() {
         call_tool("notes__write", #{ path: "/x" })
     });"#;
     project.write("own/caller/c.rhai", script);
-    let approver = Decides::so(CallApproval::Denied { reason: None });
+    let approver = Decides::so(ApproverDecision::Denied { reason: None });
     let platform = host(&project, Some(approver.clone())).await;
     let caller = Caller { principal: Some("ada".into()), ..Caller::default() };
     let call = Call { caller, ..Call::new("caller__go", json!({})) };
@@ -374,10 +374,10 @@ struct ApprovesLater {
 
 #[async_trait]
 impl CallApprover for ApprovesLater {
-    async fn decide(&self, _: &CallToApprove) -> CallApproval {
+    async fn decide(&self, _: &CallToApprove) -> ApproverDecision {
         self.asked.notify_one();
         self.may.notified().await;
-        CallApproval::Approved { scope: ApprovalScope::Once, holds: None }
+        ApproverDecision::Approved { scope: ApprovalScope::Once, holds: None }
     }
 }
 

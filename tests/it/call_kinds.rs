@@ -16,7 +16,7 @@ use tenon_host::{CallError, CallKind, Caller, Event, Failure, Platform, Plugin, 
 
 use crate::guests;
 use crate::support::{
-    Project, Running, SCRIPTED_SERVER, call, failure, parsed, stderr, stdout, text,
+    Project, RunningPlatform, SCRIPTED_SERVER, call, failure, parsed, stderr, stdout, text,
 };
 
 /// A server with a resource, a template and a prompt, and a script beside it.
@@ -156,10 +156,10 @@ async fn a_rule_for_a_tool_holds_for_what_does_the_same() {
 }
 
 /// Has resources, and never answers.
-struct NeverAnswers;
+struct UnansweringPlugin;
 
 #[async_trait]
-impl Plugin for NeverAnswers {
+impl Plugin for UnansweringPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let (name, version) = ("silent", "1.0.0");
         let identity = Identity::new(name, version, "");
@@ -182,8 +182,9 @@ async fn time_and_attempts_of_a_tool_are_those_of_what_does_the_same() {
             "plugins.resource_tools = {resource_tools:?}\n[tools.q__read_resource]\n\
              timeout = \"50ms\"\nmax_attempts = 2\nretry_backoff = \"1ms\""
         ));
-        let builder = project.builder().builtin("q", NeverAnswers).state(project.path("state"));
-        let platform = Running::new(builder.build().await.unwrap(), project);
+        let builder =
+            project.builder().builtin("q", UnansweringPlugin).state(project.path("state"));
+        let platform = RunningPlatform::new(builder.build().await.unwrap(), project);
         let error = platform.read_resource("q", "a:b", &Caller::default()).await.unwrap_err();
         assert!(error.to_string().contains("within 50ms"), "{error}");
         platform.clone().shutdown().await;
@@ -347,7 +348,7 @@ async fn what_is_asked_is_recorded_with_its_kind_and_its_usage() {
     project.write("judge.rhai", JUDGE);
     let state = project.path("state");
     let platform = project.builder().state(&state).build().await.unwrap();
-    let platform = Running::new(platform, project);
+    let platform = RunningPlatform::new(platform, project);
     let mut events = platform.events();
     let caller = &Caller { agent_id: Some("planner".into()), ..Caller::default() };
     let request = |model: &str| CompletionRequest::new(model, "say this");
@@ -414,10 +415,10 @@ async fn what_is_asked_is_recorded_with_its_kind_and_its_usage() {
 
 /// Keeps what is sent.
 #[derive(Clone, Default)]
-struct Post(Arc<Mutex<Vec<String>>>);
+struct FakeMessaging(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Messaging for Post {
+impl Messaging for FakeMessaging {
     async fn send(&self, plugin: &str, message: OutgoingMessage) -> Result<(), Error> {
         let OutgoingMessage { channel, text, .. } = message;
         let line = format!("{plugin} to {}: {text}", channel.unwrap_or_default());
@@ -428,7 +429,7 @@ impl Messaging for Post {
 
 #[tokio::test]
 async fn a_message_is_not_sent_before_hooks_have_seen_it() {
-    let post = Post::default();
+    let post = FakeMessaging::default();
     let project = Project::new("plugins.folders = [\"own\"]");
     let manifest = |id: &str, runtime: &str| {
         format!(
@@ -455,7 +456,7 @@ async fn a_message_is_not_sent_before_hooks_have_seen_it() {
            }"#,
     );
     let builder = project.builder().messaging(post.clone()).approver(GrantAll);
-    let platform = Running::new(builder.build().await.unwrap(), project);
+    let platform = RunningPlatform::new(builder.build().await.unwrap(), project);
     let send = |text: &str| json!({ "channel": "here", "text": text });
     for plugin in ["w", "r"] {
         let name = format!("{plugin}__send");

@@ -15,8 +15,8 @@ use tenon_host::{Builder, Call, Caller, HostEnvironment, NetworkTraffic, PluginS
 use crate::guests;
 use crate::http_server::serve;
 use crate::support::{
-    LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, Running, host_environment, stderr,
-    stdout, tenon,
+    LAUNCHER_WITHOUT_NAMESPACES, Project, REACHING_SERVER, RunningPlatform, host_environment,
+    stderr, stdout, tenon,
 };
 
 /// What is granted to the plugins of a row: the words of the capability, in which `@` is the folder of the project and
@@ -77,7 +77,7 @@ fn launchers() -> [&'static Path; 2] {
     [tenon(), Path::new(LAUNCHER_WITHOUT_NAMESPACES)]
 }
 
-async fn platform(project: Project, adjust: impl FnOnce(Builder) -> Builder) -> Running {
+async fn platform(project: Project, adjust: impl FnOnce(Builder) -> Builder) -> RunningPlatform {
     platform_with(tenon(), project, adjust).await
 }
 
@@ -85,17 +85,17 @@ async fn platform_with(
     launcher: &Path,
     project: Project,
     adjust: impl FnOnce(Builder) -> Builder,
-) -> Running {
+) -> RunningPlatform {
     let builder = project.builder().approver(GrantAll).server_launcher(launcher).start_servers();
     let platform = adjust(builder).build().await.expect("the platform is built");
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Ready, "{report:?}");
     }
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 /// What a tool says, and whether it did what it was told.
-async fn call(platform: &Running, name: &str, arguments: Value) -> Result<String, String> {
+async fn call(platform: &RunningPlatform, name: &str, arguments: Value) -> Result<String, String> {
     let call = Call { name: name.into(), arguments, caller: Caller::default() };
     match platform.call(call).await {
         Ok(result) if !result.is_error => Ok(result.plain_text()),

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_config::discover::Sources;
-use tenon_conformance::{Capability, Outcome, Report, Suite, Verdict};
+use tenon_conformance::{Capability, Report, RowResult, Suite, Verdict};
 use tenon_host::services::{
-    Approval, ApprovalRequest, Approver, Connector, GrantAll, Messaging, OutgoingMessage, Resolver,
-    Secret, SecretStore, Stream, SystemNetwork,
+    ApprovalRequest, Approver, Connector, GrantAll, GrantDecision, Messaging, OutgoingMessage,
+    Resolver, Secret, SecretStore, Stream, SystemNetwork,
 };
 use tenon_host::types::{Error, HookPoint, ToolDefinition, ToolResult};
 use tenon_host::{Allocation, Builder, Builtin, Config, HostEnvironment, Limits};
@@ -96,7 +96,7 @@ impl SecretStore for Own {
 #[async_trait]
 impl Approver for Own {
     /// Everything there is, whatever was requested.
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         let mut granted = request.capabilities.clone();
         for (capability, value) in [
             ("filesystem", "readwrite:/**"),
@@ -176,25 +176,25 @@ async fn limits_cannot_be_raised_from_without() {
 }
 
 /// Whether something failed, and only what should show that the attempt could succeed.
-fn only_controls_failed(outcome: &Outcome) -> bool {
+fn only_controls_failed(outcome: &RowResult) -> bool {
     let places = ["where it is granted: ", "of what is granted beside it: "];
     let of_control = |seen: &String| places.iter().any(|place| seen.starts_with(place));
     !outcome.seen.is_empty() && outcome.seen.iter().all(of_control)
 }
 
 /// Says the same to everybody.
-struct FixedApproval(Approval);
+struct FixedApproval(GrantDecision);
 
 #[async_trait]
 impl Approver for FixedApproval {
-    async fn approve(&self, _: &ApprovalRequest) -> Approval {
+    async fn approve(&self, _: &ApprovalRequest) -> GrantDecision {
         self.0.clone()
     }
 }
 
 #[tokio::test]
 async fn an_approver_that_grants_nothing_fails_what_should_work() {
-    let nothing = || FixedApproval(Approval::Granted(Default::default()));
+    let nothing = || FixedApproval(GrantDecision::Granted(Default::default()));
     let report = whole()
         .only("/read pub/a.txt")
         .only("environment/")
@@ -215,7 +215,7 @@ async fn an_approver_that_grants_nothing_fails_what_should_work() {
     let held = |name: &str| report.failures().any(|outcome| outcome.expectation.name == name);
     assert!(held("nothing/std/read /etc/passwd") && held("nothing/rhai/call a tool"), "{report}");
     assert!(held("nothing/import/be loaded with tenon:plugin/host-tools"), "{report}");
-    let undecided = || FixedApproval(Approval::Undecided);
+    let undecided = || FixedApproval(GrantDecision::Undecided);
     let report = excerpt().run(|builder| builder.approver(undecided())).await;
     assert!(report.to_string().contains("which is not approved"), "{report}");
 }
@@ -299,7 +299,7 @@ async fn a_host_that_panics_is_reported() {
 
     #[async_trait]
     impl Approver for Panics {
-        async fn approve(&self, _: &ApprovalRequest) -> Approval {
+        async fn approve(&self, _: &ApprovalRequest) -> GrantDecision {
             panic!("I cannot decide")
         }
     }
@@ -325,7 +325,10 @@ async fn a_report_says_first_what_failed_and_can_be_awaited_anywhere() {
     passes(&report);
     let suite = whole().only("messaging/rhai/send");
     let running = async move {
-        suite.run(|builder| builder.approver(FixedApproval(Approval::Undecided))).await.to_string()
+        suite
+            .run(|builder| builder.approver(FixedApproval(GrantDecision::Undecided)))
+            .await
+            .to_string()
     };
     let said = tokio::spawn(running).await.expect("it does not panic");
     let expected = "3 failed, 0 untried, 2 passed\n\n\

@@ -5,9 +5,9 @@ use tenon_host::types::Verdict;
 use tenon_host::{CallError, Caller, Failure};
 
 use crate::guests;
-use crate::support::{Running, platform};
+use crate::support::{RunningPlatform, platform};
 
-async fn checks() -> Running {
+async fn checks() -> RunningPlatform {
     platform(&format!("plugins.wasm = [{:?}, {:?}]", guests::CHECKS, guests::MISBEHAVE)).await
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_host::services::{
-    CallClient, ClientFeature, ClientFeatures, GrantAll, LogMessage, Offers, Progress, Requester,
+    AskingPlugin, CallClient, ClientFeature, ClientFeatures, GrantAll, LogMessage, Offers, Progress,
 };
 use tenon_host::types::{
     ArgumentCompletion, Completion, CompletionReference, CompletionRequest, CompletionSummary,
@@ -57,7 +57,7 @@ impl ClientFeatures for HostClient {
         Offers { forms: true, pages: false, sampling: true, roots: false }
     }
 
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         let fields: Vec<_> = form.schema["properties"].as_object().unwrap().keys().collect();
         self.0.lock().unwrap().push(json!([requester.plugin, form.message, fields]));
         if form.message == "no" {
@@ -69,7 +69,7 @@ impl ClientFeatures for HostClient {
 
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         let [message] = &request.messages[..] else { panic!("{request:?}") };
@@ -367,7 +367,7 @@ impl ClientFeatures for RecordingCallClient {
         "use another client".into()
     }
 
-    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, _: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         self.heard.lock().unwrap().push(format!("asked: {}", form.message));
         Ok(FormAnswer::accept([("username", self.user), ("email", "own")]))
     }

@@ -6,14 +6,16 @@ use tenon_host::types::{Completion, CompletionRequest, Delta, HookPoint, Incomin
 use tenon_host::{CallError, Caller, HookOutcome};
 
 use crate::guests;
-use crate::support::{Project, Running, SCRIPTED_SERVER, call, failure, stderr, stdout, text};
+use crate::support::{
+    Project, RunningPlatform, SCRIPTED_SERVER, call, failure, stderr, stdout, text,
+};
 
-async fn platform(script: &str) -> Running {
+async fn platform(script: &str) -> RunningPlatform {
     platform_with("", script).await
 }
 
 /// The same with further configuration.
-async fn platform_with(configuration: &str, script: &str) -> Running {
+async fn platform_with(configuration: &str, script: &str) -> RunningPlatform {
     let project = Project::new(&format!(
         "{configuration}\n[plugins]\nwasm = [{:?}, {:?}, {:?}]\nscripts = [\"script.rhai\"]",
         guests::REDACT,
@@ -245,7 +247,7 @@ async fn what_is_nested_too_deep_for_a_guard_is_stopped() {
 }
 
 /// A platform with the provider that says what it was asked, and this script.
-async fn with_provider(script: &str) -> Running {
+async fn with_provider(script: &str) -> RunningPlatform {
     let project = Project::new(&format!(
         "plugins = {{ wasm = [{:?}], scripts = [\"script.rhai\"] }}",
         guests::ECHO_PROVIDER
@@ -255,7 +257,7 @@ async fn with_provider(script: &str) -> Running {
 }
 
 /// The text of an answer, as a whole and in pieces, which are the same.
-async fn completed(platform: &Running, prompt: &str) -> Result<String, CallError> {
+async fn completed(platform: &RunningPlatform, prompt: &str) -> Result<String, CallError> {
     let request = || CompletionRequest::new("echo", prompt);
     let caller = Caller::default();
     let whole = platform.complete(request(), &caller).await?;
@@ -371,7 +373,7 @@ async fn a_tool_of_a_server_handles_hooks() {
     ] {
         let project = with_server(&answer, hooks);
         let platform = project.builder().approver(GrantAll).build().await.expect("it is built");
-        let platform = Running::new(platform, project);
+        let platform = RunningPlatform::new(platform, project);
         match (call(&platform, "text_tools__slug", slug.clone()).await, expected) {
             (Ok(result), Ok(expected)) => assert_eq!(result.plain_text(), expected, "{answer}"),
             (Err(error), Err(expected)) => {

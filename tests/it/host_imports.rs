@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenon_host::history::{self, Query};
 use tenon_host::services::{
-    Approval, ApprovalRequest, Approver, GrantAll, Memory, MemorySearch, Messaging,
+    ApprovalRequest, Approver, GrantAll, GrantDecision, Memory, MemorySearch, Messaging,
     OutgoingMessage, Secret, SecretStore,
 };
 use tenon_host::types::{Error, ErrorCode};
@@ -15,7 +15,7 @@ use tenon_host::{Call, CallError, Caller, Failure, HostEnvironment, Platform, Pl
 use tokio::sync::Notify;
 
 use crate::guests;
-use crate::support::{Project, Running, call, failure, host_environment, text};
+use crate::support::{Project, RunningPlatform, call, failure, host_environment, text};
 
 /// A post office that keeps what it is given.
 #[derive(Clone, Default)]
@@ -31,10 +31,10 @@ impl Messaging for Post {
     }
 }
 
-struct Diary;
+struct FakeMemory;
 
 #[async_trait]
-impl MemorySearch for Diary {
+impl MemorySearch for FakeMemory {
     async fn search(&self, _: &str, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         // More than was asked for.
         let memory = |i| Memory { text: format!("{query} {i}"), score: 0.5, source: None };
@@ -90,10 +90,10 @@ fn project(capabilities: &str) -> Project {
     project
 }
 
-async fn platform(capabilities: &str, approver: impl Approver, post: Post) -> Running {
+async fn platform(capabilities: &str, approver: impl Approver, post: Post) -> RunningPlatform {
     let project = project(capabilities);
-    let builder = project.builder().messaging(post).memory(Diary).approver(approver);
-    Running::new(builder.build().await.expect("the platform is built"), project)
+    let builder = project.builder().messaging(post).memory(FakeMemory).approver(approver);
+    RunningPlatform::new(builder.build().await.expect("the platform is built"), project)
 }
 
 #[tokio::test]
@@ -148,11 +148,11 @@ async fn refusal(platform: &Platform, name: &str, arguments: Value) -> String {
 
 #[tokio::test]
 async fn what_is_not_granted_is_refused_in_the_same_words() {
-    struct GrantPart;
+    struct PartialApprover;
 
     #[async_trait]
-    impl Approver for GrantPart {
-        async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    impl Approver for PartialApprover {
+        async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
             let mut granted = request.capabilities.clone();
             granted.insert("tools".into(), vec!["text_tools__slug".into()]);
             granted.insert("messaging".into(), vec!["ops".into()]);
@@ -161,7 +161,7 @@ async fn what_is_not_granted_is_refused_in_the_same_words() {
     }
 
     let post = Post::default();
-    let platform = platform(CAPABILITIES, GrantPart, post.clone()).await;
+    let platform = platform(CAPABILITIES, PartialApprover, post.clone()).await;
     for plugin in ["w", "r"] {
         let name = |tool: &str| format!("{plugin}__{tool}");
         let case = json!({ "name": "text_tools__count", "arguments": { "text": "A b" } });
@@ -235,7 +235,7 @@ impl SecretStore for OneSecret {
 async fn a_secret_reaches_the_plugin_and_nobody_else() {
     let project = project(CAPABILITIES);
     let builder = project.builder().approver(GrantAll).secrets(OneSecret);
-    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let platform = RunningPlatform::new(builder.build().await.expect("it is built"), project);
     let secret = |name: &str, plain: bool| json!({ "name": name, "plain": plain });
     let spelt = text(&platform, "w__secret", secret("api-key", false)).await;
     assert_eq!(spelt.replace(' ', ""), "hunter22-w");
@@ -260,7 +260,7 @@ async fn only_the_variables_that_were_granted_are_seen() {
     let environment = variables.map(|(name, value)| (name.into(), value.into())).into();
     let host_environment = HostEnvironment { environment, ..host_environment() };
     let builder = project.builder().host_environment(host_environment).approver(GrantAll);
-    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let platform = RunningPlatform::new(builder.build().await.expect("it is built"), project);
     let seen = text(&platform, "e__environment", json!({})).await;
     let of_each = |one: &str| [one; 3].join(" ");
     assert_eq!(seen, format!("{} {}", of_each("SEEN=one"), of_each("SEEN_TOKEN=[redacted]")));
@@ -296,7 +296,7 @@ async fn what_a_plugin_calls_is_held_to_what_any_call_is_and_recorded_as_its() {
     );
     let state = project.path("state");
     let builder = project.builder().approver(GrantAll).state(&state);
-    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let platform = RunningPlatform::new(builder.build().await.expect("it is built"), project);
     let caller = Caller {
         agent_id: Some("agent-1".into()),
         session_id: Some("session-1".into()),
@@ -358,13 +358,13 @@ async fn what_a_plugin_calls_is_held_to_what_any_call_is_and_recorded_as_its() {
 
 /// A post office that takes its time: it says when it was given a message, and delivers it when it may.
 #[derive(Clone, Default)]
-struct SlowPost {
+struct SlowMessaging {
     given: Arc<Notify>,
     may_deliver: Arc<Notify>,
 }
 
 #[async_trait]
-impl Messaging for SlowPost {
+impl Messaging for SlowMessaging {
     async fn send(&self, _: &str, _: OutgoingMessage) -> Result<(), Error> {
         self.given.notify_one();
         self.may_deliver.notified().await;
@@ -381,9 +381,9 @@ async fn what_an_instance_asks_for_while_it_serves_two_callers_is_for_the_one_th
     let manifest = "plugin.id = \"w\"\n\
                     runtime = { kind = \"wasm\", path = \"caller.wasm\", instance = \"shared\" }";
     project.write("own/w/plugin.toml", format!("{manifest}\n{capabilities}"));
-    let (state, post) = (project.path("state"), SlowPost::default());
+    let (state, post) = (project.path("state"), SlowMessaging::default());
     let builder = project.builder().approver(GrantAll).messaging(post.clone()).state(&state);
-    let platform = Running::new(builder.build().await.expect("it is built"), project);
+    let platform = RunningPlatform::new(builder.build().await.expect("it is built"), project);
     let call = async |name: &str, arguments: Value, session: &str| {
         let caller = Caller {
             agent_id: Some("agent-1".into()),

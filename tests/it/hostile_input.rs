@@ -28,14 +28,14 @@ const TIME: Duration = Duration::from_secs(300);
 const SAID: usize = 64 << 10;
 
 /// What a command did.
-struct Ran {
+struct CommandOutput {
     code: Option<i32>,
     said: String,
     out: String,
     took: Duration,
 }
 
-impl Ran {
+impl CommandOutput {
     /// What is wrong with how it ended, besides what it was asked.
     fn problem(&self) -> Option<String> {
         let Self { code, said, took, .. } = self;
@@ -51,14 +51,14 @@ impl Ran {
 }
 
 /// Runs the command in a project, with bounded memory and processor time.
-fn run(project: &Project, arguments: &[&str]) -> Ran {
+fn run(project: &Project, arguments: &[&str]) -> CommandOutput {
     let limits = format!("ulimit -c 0 && ulimit -d {MEMORY_KIB} && ulimit -t {SECONDS}");
     let began = Instant::now();
     let output = project.tenon_within(&limits, arguments);
     let (out, said) = (stdout(&output), stderr(&output));
     // It is wrapped.
     let said = format!("{out}{said}").split_whitespace().collect::<Vec<_>>().join(" ");
-    Ran { code: output.status.code(), said, out, took: began.elapsed() }
+    CommandOutput { code: output.status.code(), said, out, took: began.elapsed() }
 }
 
 /// Something that another plugin has, in every project.
@@ -93,7 +93,7 @@ fn none_of(problems: Vec<String>) {
 }
 
 /// What is said of a plugin, by what `tenon --json doctor` says.
-fn said_of(ran: &Ran, plugin: &str) -> String {
+fn said_of(ran: &CommandOutput, plugin: &str) -> String {
     let reports: Value = serde_json::from_str(&ran.out).unwrap_or_default();
     let is_of = |report: &&Value| {
         let detail = report["detail"].as_str().unwrap_or_default();

@@ -12,16 +12,18 @@ use tenon_host::types::{
 };
 use tenon_host::{CallError, Caller, Failure, LimitExceeded, Plugin};
 
-use crate::support::{Project, Running, SCRIPTED_SERVER, call, parsed, stderr, stdout, text};
+use crate::support::{
+    Project, RunningPlatform, SCRIPTED_SERVER, call, parsed, stderr, stdout, text,
+};
 
 /// Brings one schema for everything, and answers each call with one value.
-struct Stub {
+struct StubPlugin {
     schema: String,
     answer: String,
 }
 
 #[async_trait]
-impl Plugin for Stub {
+impl Plugin for StubPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let identity = Identity::new("n", "1.0.0", "");
         let takes = ToolDefinition {
@@ -75,13 +77,13 @@ impl Plugin for Stub {
 const LIMITS: &str = "limits = { cpu = \"1s\", memory_mib = 64 }";
 
 /// A platform with a plugin that brings a schema and answers with a value, and one that behaves.
-async fn platform(schema: &Value, answer: &Value) -> Running {
+async fn platform(schema: &Value, answer: &Value) -> RunningPlatform {
     let project = Project::new(LIMITS);
-    let bad = Stub { schema: schema.to_string(), answer: answer.to_string() };
-    let good = Stub { schema: r#"{"type":"object"}"#.into(), answer: "{}".into() };
+    let bad = StubPlugin { schema: schema.to_string(), answer: answer.to_string() };
+    let good = StubPlugin { schema: r#"{"type":"object"}"#.into(), answer: "{}".into() };
     let builder = project.builder().builtin("bad", bad).builtin("good", good);
     let platform = builder.build().await.expect("the platform is built");
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 /// Whether it is the failure of the plugin that its schema used up what it may.

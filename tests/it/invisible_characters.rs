@@ -12,7 +12,7 @@ use tenon_host::types::{
 };
 use tenon_host::{Call, Caller, Failure, Platform, Plugin, ReadLimit};
 
-use crate::support::{Project, Running};
+use crate::support::{Project, RunningPlatform};
 
 /// A text that reads as another one.
 const HIDDEN: &str = "a\u{202e}b";
@@ -32,10 +32,10 @@ fn block() -> ContentBlock {
 }
 
 /// A plugin all of whose answers hide something.
-struct Hiding;
+struct HidingPlugin;
 
 #[async_trait]
-impl Plugin for Hiding {
+impl Plugin for HidingPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let (name, version) = ("hiding", "1.0.0");
         let schema = json!({ "type": "object" });
@@ -180,8 +180,8 @@ async fn what_a_reader_of_an_answer_would_not_see_is_visible_in_all_of_them() {
         ("results.invisible = \"raw\"", Caller::default(), false),
     ] {
         let project = Project::new(settings);
-        let builder = project.builder().builtin("t", Hiding);
-        let platform = Running::new(builder.build().await.expect("it is built"), project);
+        let builder = project.builder().builtin("t", HidingPlugin);
+        let platform = RunningPlatform::new(builder.build().await.expect("it is built"), project);
         for (way, answer) in answers(&platform, &caller).await {
             let shows = SHOWN.iter().any(|shown| answer.contains(shown));
             let hides = SHOWN.iter().fold(answer.clone(), |text, shown| text.replace(shown, ""));

@@ -9,11 +9,11 @@ use tenon_host::types::{CompletionRequest, ErrorCode};
 use tenon_host::{Call, CallError, Caller, Failure, LimitExceeded, Platform};
 
 use crate::guests;
-use crate::support::{Project, Running, call, text};
+use crate::support::{Project, RunningPlatform, call, text};
 
 /// A platform with a plugin that does its worst on fresh instances and on a shared one, one that
 /// calls itself, and one that is left alone.
-async fn platform() -> Running {
+async fn platform() -> RunningPlatform {
     let project = Project::new(&format!(
         r#"
         [plugins]
@@ -39,11 +39,15 @@ async fn platform() -> Running {
     project.write("own/w/plugin.toml", manifest);
     project.write("own/w/w.wasm", std::fs::read(guests::CALLER).unwrap());
     let builder = project.builder().approver(GrantAll);
-    Running::new(builder.build().await.expect("the platform is built"), project)
+    RunningPlatform::new(builder.build().await.expect("the platform is built"), project)
 }
 
 /// Calls a plugin a hundred times a second until it is over. Gives how often that was.
-async fn keep_calling(platform: Arc<Running>, over: Arc<AtomicBool>, calls: Arc<AtomicU32>) {
+async fn keep_calling(
+    platform: Arc<RunningPlatform>,
+    over: Arc<AtomicBool>,
+    calls: Arc<AtomicU32>,
+) {
     let mut pace = tokio::time::interval(Duration::from_millis(10));
     let mut running = Vec::new();
     while !over.load(Ordering::Relaxed) {

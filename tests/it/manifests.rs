@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tenon_config::admit::{PluginOverview, Rules};
+use tenon_config::admit::{PluginsOverview, Rules};
 use tenon_config::discover::{Sources, discover};
 use tenon_host::{Config, HostEnvironment};
 
@@ -68,7 +68,7 @@ fn meaning_of_servers(file: &Path) -> String {
     };
     let workspace = Some(root.clone());
     let discovery = discover(&Sources { workspace, host_environment, ..Sources::default() });
-    let mut meaning = PluginOverview::new(&discovery, &Rules::default()).to_string();
+    let mut meaning = PluginsOverview::new(&discovery, &Rules::default()).to_string();
     for candidate in &discovery.candidates {
         let request = candidate.approval_request().expect("it has to be approved");
         meaning.push_str(&format!("\n{}\n", candidate.id()));
@@ -128,7 +128,7 @@ fn meaning(manifest: &Path) -> (&'static str, String) {
     }
     let discovery = discover(&sources);
     let rules = Rules::new(&sources.configs).reserve(["reserved".to_string()]);
-    let snapshot = PluginOverview::new(&discovery, &rules);
+    let snapshot = PluginsOverview::new(&discovery, &rules);
     let (extension, meaning) = match &snapshot.plugins[..] {
         [standing] => {
             ("json", serde_json::to_string_pretty(standing).expect("it can be serialized"))

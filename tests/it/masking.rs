@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use tenon_config::secret::MASK;
 use tenon_host::history::{self, Query};
 use tenon_host::services::{
-    ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers, OutgoingMessage, Requester,
+    AskingPlugin, ClientFeatures, GrantAll, Memory, MemorySearch, Messaging, Offers,
+    OutgoingMessage,
 };
 use tenon_host::types::{
     ArgumentCompletion, CallContext, Completion, CompletionReference, CompletionRequest,
@@ -21,7 +22,7 @@ use tenon_host::types::{
 use tenon_host::{Call, CallKind, Caller, Event, Failure, Platform, Plugin, Subscription};
 
 use crate::guests;
-use crate::support::{Project, RUDE_SERVER, Running, parsed, stderr, stdout, stored};
+use crate::support::{Project, RUDE_SERVER, RunningPlatform, parsed, stderr, stdout, stored};
 
 const SECRET: &str = "hunter/22\u{e4}";
 
@@ -284,23 +285,23 @@ impl Plugin for Telling {
 
 /// Keeps what is sent.
 #[derive(Clone, Default)]
-struct Post(Arc<Mutex<Vec<String>>>);
+struct RecordingMessenger(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Messaging for Post {
+impl Messaging for RecordingMessenger {
     async fn send(&self, _: &str, message: OutgoingMessage) -> Result<(), Error> {
         self.0.lock().unwrap().push(format!("{message:?}"));
         Ok(())
     }
 }
 
-async fn telling() -> Running {
+async fn telling() -> RunningPlatform {
     let project = Project::new(&format!(
         "plugins.scripts = [\"keeper.rhai\"]\n[settings.keeper]\napi_key = {SECRET:?}"
     ));
     project.write("keeper.rhai", "");
     let builder = project.builder().builtin("t", Telling).state(project.path("state"));
-    Running::new(builder.build().await.expect("the platform is built"), project)
+    RunningPlatform::new(builder.build().await.expect("the platform is built"), project)
 }
 
 /// What was said has no secret in it, in whatever spelling, and says that there was one.
@@ -418,7 +419,7 @@ async fn a_secret_is_shown_on_no_way_out() {
 
 #[tokio::test]
 async fn a_secret_leaves_in_no_message_and_no_log() {
-    let post = Post::default();
+    let post = RecordingMessenger::default();
     let project = Project::new(&format!(
         "plugins = {{ folders = [\"own\"] }}\n[settings.s]\napi_key = {SECRET:?}"
     ));
@@ -431,7 +432,7 @@ async fn a_secret_leaves_in_no_message_and_no_log() {
                send_message("it is " + config("api_key")); "sent" });"#,
     );
     let builder = project.builder().messaging(post.clone()).approver(GrantAll);
-    let platform = Running::new(builder.build().await.unwrap(), project);
+    let platform = RunningPlatform::new(builder.build().await.unwrap(), project);
     platform.call(Call::new("s__send", json!({}))).await.expect("it is sent");
     let sent = post.0.lock().unwrap().join("\n");
     check("message", &sent);
@@ -525,16 +526,16 @@ fn every_import_that_takes_text_has_its_ways_out() {
 
 /// An embedder that keeps all that plugins say to it.
 #[derive(Clone, Default)]
-struct Embedder(Arc<Mutex<Vec<(&'static str, String)>>>);
+struct RecordingEmbedder(Arc<Mutex<Vec<(&'static str, String)>>>);
 
-impl Embedder {
+impl RecordingEmbedder {
     fn keep(&self, way: &'static str, said: String) {
         self.0.lock().unwrap().push((way, said));
     }
 }
 
 #[async_trait]
-impl Messaging for Embedder {
+impl Messaging for RecordingEmbedder {
     async fn send(&self, _: &str, message: OutgoingMessage) -> Result<(), Error> {
         self.keep("message", format!("{message:?}"));
         Ok(())
@@ -542,7 +543,7 @@ impl Messaging for Embedder {
 }
 
 #[async_trait]
-impl MemorySearch for Embedder {
+impl MemorySearch for RecordingEmbedder {
     async fn search(&self, _: &str, query: &str, _: u32) -> Result<Vec<Memory>, Error> {
         self.keep("memory", query.into());
         Ok(Vec::new())
@@ -550,24 +551,28 @@ impl MemorySearch for Embedder {
 }
 
 #[async_trait]
-impl ClientFeatures for Embedder {
+impl ClientFeatures for RecordingEmbedder {
     fn offers(&self) -> Offers {
         Offers { forms: true, pages: true, sampling: true, roots: true }
     }
 
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         self.keep("elicitation", format!("{requester:?} {form:?}"));
         Ok(FormAnswer::Declined)
     }
 
-    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(
+        &self,
+        requester: &AskingPlugin,
+        page: UrlRequest,
+    ) -> Result<UrlAnswer, Error> {
         self.keep("page", format!("{requester:?} {page:?}"));
         Ok(UrlAnswer::Declined)
     }
 
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         self.keep("sampling", format!("{requester:?} {request:?}"));
@@ -600,12 +605,12 @@ fn saying() -> Project {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_of_another_plugin_is_shown_through_no_import() {
-    let (project, embedder) = (saying(), Embedder::default());
+    let (project, embedder) = (saying(), RecordingEmbedder::default());
     let state = project.path("state");
     let builder = project.builder().builtin("t", Telling).state(&state).approver(GrantAll);
     let builder = builder.messaging(embedder.clone()).memory(embedder.clone());
     let built = builder.client_features(embedder.clone()).build().await;
-    let platform = Running::new(built.expect("the platform is built"), project);
+    let platform = RunningPlatform::new(built.expect("the platform is built"), project);
     let mut subscription = platform.events();
     let call = async |tool: &str, arguments: Value| {
         format!("{:?}", platform.call(Call::new(tool, arguments)).await)

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tenon_host::{CallError, Failure, LimitExceeded};
 
 use crate::guests;
-use crate::support::{Project, Running, call, text};
+use crate::support::{Project, RunningPlatform, call, text};
 
 /// Limits of time that are soon reached, and such that nothing else comes after.
 const SOON: (&str, &str) = ("300ms", "2s");
 const LATE: (&str, &str) = ("60s", "90s");
 
 /// A platform with the guest in both modes, limits of time, and others that are soon reached.
-async fn platform((cpu, wall): (&str, &str)) -> Running {
+async fn platform((cpu, wall): (&str, &str)) -> RunningPlatform {
     let project = Project::new(&format!(
         r#"
         [plugins]

@@ -12,7 +12,7 @@ use wasmtime_wasi::sockets::SocketAddrUse;
 
 use crate::guests;
 use crate::http_server::serve;
-use crate::support::{Project, Running, call_within, text};
+use crate::support::{Project, RunningPlatform, call_within, text};
 
 /// The tools that fetch: two of the guest, one of the script.
 const WAYS: [&str; 3] = ["w__fetch2", "w__fetch3", "r__fetch"];
@@ -41,14 +41,14 @@ fn project(grants: &[String]) -> Project {
     project
 }
 
-async fn platform(grants: &[String]) -> Running {
+async fn platform(grants: &[String]) -> RunningPlatform {
     let project = project(grants);
     let builder = project.builder().approver(GrantAll);
     let platform = builder.build().await.expect("the platform is built");
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Ready, "{report:?}");
     }
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 fn get(url: &str) -> Value {
@@ -128,7 +128,7 @@ async fn a_response_that_is_not_too_long_arrives_whole() {
         "plugins.folders = [\"own\"]\nlimits = { download_mib = 1, output_kib = 2048 }",
     );
     let platform = project.builder().approver(GrantAll).build().await.unwrap();
-    let platform = Running::new(platform, project);
+    let platform = RunningPlatform::new(platform, project);
     for way in WAYS {
         let said = text(&platform, way, get(&server.url("/big?1000000"))).await;
         assert_eq!(said.len(), "200 ".len() + 1_000_000, "{way}");
@@ -165,9 +165,9 @@ async fn a_response_that_does_not_come_in_time_costs_its_call_the_deadline() {
 
 /// What was logged.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogText(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Log {
+impl io::Write for LogText {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(text);
         Ok(text.len())
@@ -180,7 +180,7 @@ impl io::Write for Log {
 
 #[tokio::test]
 async fn the_operator_reads_what_was_refused() {
-    let (log, platform) = (Log::default(), platform(&["https://a.example".into()]).await);
+    let (log, platform) = (LogText::default(), platform(&["https://a.example".into()]).await);
     // With one subscriber alone, tracing asks only the thread that comes to a message first whether anybody
     // wants it.
     let _others = [(), ()].map(|()| {
@@ -285,9 +285,9 @@ async fn with_sockets(guest: &str, tool: &str, arguments: Value, is_allowed: Use
     use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
     use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-    struct State(WasiCtx, ResourceTable);
+    struct WasiState(WasiCtx, ResourceTable);
 
-    impl WasiView for State {
+    impl WasiView for WasiState {
         fn ctx(&mut self) -> WasiCtxView<'_> {
             WasiCtxView { ctx: &mut self.0, table: &mut self.1 }
         }
@@ -296,7 +296,7 @@ async fn with_sockets(guest: &str, tool: &str, arguments: Value, is_allowed: Use
     let engine = wasmtime::Engine::default();
     let guest = std::fs::read(guest).expect("the guest was built");
     let component = Component::new(&engine, guest).expect("it compiles");
-    let mut linker = Linker::<State>::new(&engine);
+    let mut linker = Linker::<WasiState>::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI is linked");
     wasmtime_wasi::p3::add_to_linker(&mut linker).expect("WASI is linked");
     // What is not called.
@@ -339,7 +339,7 @@ async fn with_sockets(guest: &str, tool: &str, arguments: Value, is_allowed: Use
     wasi.allow_tcp(true).allow_udp(true).allow_ip_name_lookup(true);
     wasi.socket_addr_check(move |_, used| Box::pin(async move { is_allowed(used) }));
     let wasi = wasi.build();
-    let mut store = wasmtime::Store::new(&engine, State(wasi, ResourceTable::new()));
+    let mut store = wasmtime::Store::new(&engine, WasiState(wasi, ResourceTable::new()));
     let instance = pre.instantiate_async(&mut store).await.expect("it is instantiated");
     let tools = tools.load(&mut store, &instance).expect("it has tools");
     let context = CallContext {
@@ -369,7 +369,7 @@ async fn without_a_grant_there_is_no_web() {
         project.write(&path, manifest.collect::<Vec<_>>().join("\n"));
     }
     let platform = project.builder().approver(GrantAll).build().await.unwrap();
-    let platform = Running::new(platform, project);
+    let platform = RunningPlatform::new(platform, project);
     let report = platform.plugins().iter().find(|r| r.plugin == "w").cloned().unwrap();
     assert_eq!(report.state, PluginState::Refused);
     assert!(report.detail.unwrap().contains("the capability `network` is not granted"));

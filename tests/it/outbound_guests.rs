@@ -11,7 +11,7 @@ use tenon_host::{CallError, Caller, Failure, PluginState};
 
 use crate::guests;
 use crate::http_server::{Server, serve};
-use crate::support::{Project, Running, call, text};
+use crate::support::{Project, RunningPlatform, call, text};
 
 const KEY: &str = "sk-test-0123456789";
 
@@ -25,7 +25,7 @@ impl SecretStore for OneSecret {
 }
 
 /// A platform with one plugin.
-async fn platform(id: &str, guest: &str, capabilities: &str, settings: &str) -> Running {
+async fn platform(id: &str, guest: &str, capabilities: &str, settings: &str) -> RunningPlatform {
     let project = Project::new("plugins.folders = [\"own\"]");
     let runtime = "runtime = { kind = \"wasm\", path = \"p.wasm\", instance = \"shared\" }";
     let manifest = format!(
@@ -38,7 +38,7 @@ async fn platform(id: &str, guest: &str, capabilities: &str, settings: &str) -> 
     for report in platform.plugins().iter() {
         assert_eq!(report.state, PluginState::Ready, "{report:?}");
     }
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 fn structured(result: &ToolResult) -> Value {
@@ -113,7 +113,7 @@ async fn files_works_on_what_is_granted() {
 }
 
 /// A platform with the provider, which asks this server.
-async fn provider(server: &Server, settings: &str) -> Running {
+async fn provider(server: &Server, settings: &str) -> RunningPlatform {
     let granted = format!("network = [{:?}]\nsecrets = [\"openai-api-key\"]", server.url("/v1/*"));
     let settings = format!("base_url = {:?}\n{settings}", server.url("/v1"));
     platform("openai", guests::OPENAI_PROVIDER, &granted, &settings).await

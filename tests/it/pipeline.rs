@@ -19,7 +19,9 @@ use tenon_host::{
 };
 
 use crate::guests;
-use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, stored, text};
+use crate::support::{
+    Project, RUDE_SERVER, RunningPlatform, call, call_within, failure, stored, text,
+};
 
 /// The words for the steps that were heard, and for the end.
 fn heard(events: &mut Subscription) -> Vec<String> {
@@ -58,7 +60,7 @@ const GUARD: &str = r#"
     }
 "#;
 
-async fn guarded() -> Running {
+async fn guarded() -> RunningPlatform {
     let project = Project::new(&format!(
         "[plugins]\nwasm = [{:?}]\nscripts = [\"guard.rhai\"]\n[hooks]\non_failure = \"stop\"\n\
          [tools.misbehave__spin]\nenabled = false\n[limits]\noutput_kib = 1",
@@ -275,7 +277,7 @@ async fn secrets_do_not_leave_in_events_reports_or_complaints() {
 }
 
 /// A server that tells its secret wherever it can, and does as if it were the host.
-async fn telling(more: &str) -> Running {
+async fn telling(more: &str) -> RunningPlatform {
     let project = Project::new(&format!(
         "[plugins]\nscripts = [\"s.rhai\"]\nmcp = [{{ name = \"m\", command = {RUDE_SERVER:?}, \
          args = [\"tells\"], env = {{ API_TOKEN = \"a/secret\" }} }}]"
@@ -503,7 +505,7 @@ async fn what_is_asked_of_resources_and_prompts_has_one_id_for_all_who_hear_of_i
     let asked = NotesCallIds::default();
     let project = Project::new("");
     let builder = project.builder().builtin("n", asked.clone()).state(project.path("state"));
-    let platform = Running::new(builder.build().await.unwrap(), project);
+    let platform = RunningPlatform::new(builder.build().await.unwrap(), project);
     let mut events = platform.events();
     let caller = Caller::default();
     platform.resources("n", &caller).await.unwrap();
@@ -647,7 +649,7 @@ async fn what_a_reader_of_a_result_would_not_see_is_visible() {
         project.write("hides.rhai", hidden);
         project.write("asks.rhai", asks);
         let platform = project.builder().approver(GrantAll).build().await.unwrap();
-        let platform = Running::new(platform, project);
+        let platform = RunningPlatform::new(platform, project);
         let result = call(&platform, "hides__tells", json!({})).await.unwrap();
         assert_eq!(result.structured.unwrap(), structured_in);
         assert_eq!(text(&platform, "hides__hides", json!({})).await, text_in);

@@ -8,9 +8,9 @@ use tenon_host::types::{
 use tenon_host::{CallError, Caller, Failure};
 
 use crate::guests;
-use crate::support::{Running, platform};
+use crate::support::{RunningPlatform, platform};
 
-async fn providers(mode: &str) -> Running {
+async fn providers(mode: &str) -> RunningPlatform {
     platform(&format!(
         "plugins.wasm = [{{ path = {:?}, id = \"echo\", instance = {mode:?} }}, {{ path = {:?}, instance = {mode:?} }}]",
         guests::ECHO_PROVIDER,

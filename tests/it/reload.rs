@@ -9,13 +9,13 @@ use std::time::Duration;
 use tenon_host::services::{GrantAll, PinFile};
 use tenon_host::testing::call_directly;
 use tenon_host::{
-    CallError, Event, Failure, OnChange, Platform, PluginChange, PluginState, Subscription,
+    CallError, DiskChange, Event, Failure, OnChange, Platform, PluginState, Subscription,
 };
 
 use crate::guests;
 use crate::support::{
-    DEMO_SERVER, Project, Running, SCRIPTED_SERVER, call_within, failure, processes_with, stdout,
-    text,
+    DEMO_SERVER, Project, RunningPlatform, SCRIPTED_SERVER, call_within, failure, processes_with,
+    stdout, text,
 };
 
 /// A script whose one tool says which version it is.
@@ -40,7 +40,7 @@ fn done(events: &[Event]) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-async fn script() -> Running {
+async fn script() -> RunningPlatform {
     let project = Project::new("plugins.scripts = [\"s.rhai\"]");
     project.write("s.rhai", version(1));
     project.platform().await
@@ -63,7 +63,7 @@ async fn what_has_changed_is_found_and_loaded() {
     let differences = platform.differences().await;
     assert_eq!(
         (differences[0].plugin.as_str(), differences[0].change),
-        ("s", PluginChange::Modified)
+        ("s", DiskChange::Modified)
     );
     assert_eq!(text(&platform, "s__version", json!({})).await, "1");
     assert_eq!(done(&platform.reload().await), ["s Modified"]);
@@ -283,14 +283,14 @@ async fn nothing_is_loaded_any_more_after_the_end() {
 #[tokio::test]
 async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
     use std::sync::Mutex;
-    use tenon_host::services::{Approval, ApprovalRequest, Approver};
+    use tenon_host::services::{ApprovalRequest, Approver, GrantDecision};
 
-    struct GrantListed(Arc<Mutex<Vec<String>>>);
+    struct ListApprover(Arc<Mutex<Vec<String>>>);
 
     #[async_trait::async_trait]
-    impl Approver for GrantListed {
-        async fn approve(&self, _: &ApprovalRequest) -> Approval {
-            Approval::Granted([("tools".to_string(), self.0.lock().unwrap().clone())].into())
+    impl Approver for ListApprover {
+        async fn approve(&self, _: &ApprovalRequest) -> GrantDecision {
+            GrantDecision::Granted([("tools".to_string(), self.0.lock().unwrap().clone())].into())
         }
     }
 
@@ -304,7 +304,7 @@ async fn an_approval_that_changes_changes_what_a_plugin_can_do() {
     project.write("own/r/plugin.toml", manifest);
     project.write("own/r/s.rhai", script);
     let granted = Arc::new(Mutex::new(vec!["text_tools__*".to_string()]));
-    let approver = GrantListed(granted.clone());
+    let approver = ListApprover(granted.clone());
     let platform = project.builder().approver(approver).build().await.unwrap();
     let call = json!({ "name": "text_tools__slug" });
     assert_eq!(text(&platform, "r__t", call.clone()).await, "a-b");
@@ -362,10 +362,10 @@ async fn a_configuration_that_comes_later_is_found() {
     let _watch = platform.watch(OnChange::Reload).expect("files can be watched");
     project.write("s.rhai", version(1));
     project.write("tenon.toml", "plugins.scripts = [\"s.rhai\"]");
-    let added = Event::Reloaded { plugin: "s".into(), change: PluginChange::Added };
+    let added = Event::Reloaded { plugin: "s".into(), change: DiskChange::Added };
     assert_eq!(heard(&mut events).await, added);
     std::fs::remove_file(project.path("tenon.toml")).unwrap();
-    let removed = Event::Reloaded { plugin: "s".into(), change: PluginChange::Removed };
+    let removed = Event::Reloaded { plugin: "s".into(), change: DiskChange::Removed };
     assert_eq!(heard(&mut events).await, removed);
 }
 
@@ -389,7 +389,7 @@ async fn a_watch_reloads_what_changes() {
     // It changes before anybody watches, and is found all the same.
     platform.project.write("s.rhai", version(2));
     let watch = platform.watch(OnChange::Reload).expect("files can be watched");
-    let modified = Event::Reloaded { plugin: "s".into(), change: PluginChange::Modified };
+    let modified = Event::Reloaded { plugin: "s".into(), change: DiskChange::Modified };
     assert_eq!(heard(&mut events).await, modified);
     platform.project.write("s.rhai", version(3));
     assert_eq!(heard(&mut events).await, modified);
@@ -402,7 +402,7 @@ async fn a_watch_reloads_what_changes() {
         platform.project.write(&format!("more/{id}/plugin.toml"), manifest);
         let config = "plugins = { scripts = [\"s.rhai\"], folders = [\"more\"] }";
         platform.project.write("tenon.toml", config);
-        let added = Event::Reloaded { plugin: (*id).into(), change: PluginChange::Added };
+        let added = Event::Reloaded { plugin: (*id).into(), change: DiskChange::Added };
         assert_eq!(heard(&mut events).await, added);
         let said = text(&platform, &format!("{id}__version"), json!({})).await;
         assert_eq!(said, number.to_string());
@@ -418,7 +418,7 @@ async fn a_watch_that_reports_changes_nothing() {
     platform.project.write("s.rhai", version(2));
     assert_eq!(
         heard(&mut events).await,
-        Event::Changed { plugin: "s".into(), change: PluginChange::Modified }
+        Event::Changed { plugin: "s".into(), change: DiskChange::Modified }
     );
     assert_eq!(text(&platform, "s__version", json!({})).await, "1");
 }

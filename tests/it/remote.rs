@@ -10,11 +10,13 @@ use tenon_config::secret::MASK;
 use tenon_host::{Event, Platform, PluginState, ServerState};
 
 use crate::bridge::imports_of;
-use crate::support::{Project, Running, call_within, eventually, failure, stderr, stdout, text};
+use crate::support::{
+    Project, RunningPlatform, call_within, eventually, failure, stderr, stdout, text,
+};
 use peer::{Answer, Heard, Peer, rmcp_server};
 
 /// A platform with one server `s` elsewhere.
-async fn platform(url: &str, more: &str) -> Running {
+async fn platform(url: &str, more: &str) -> RunningPlatform {
     let entry = format!("{{ name = \"s\", url = {url:?}{more} }}");
     crate::support::platform(&format!("plugins.mcp = [{entry}]")).await
 }

@@ -8,8 +8,8 @@ use tenon_host::{HostEnvironment, PluginReport, PluginState};
 
 use crate::approval::on_terminal;
 use crate::support::{
-    DEMO_SERVER, Project, RUDE_SERVER, Running, failure, host_environment, parsed, stderr, stdout,
-    text,
+    DEMO_SERVER, Project, RUDE_SERVER, RunningPlatform, failure, host_environment, parsed, stderr,
+    stdout, text,
 };
 
 /// A file of servers, as other programs write it.
@@ -26,7 +26,7 @@ fn demo(more: serde_json::Value) -> serde_json::Value {
 }
 
 /// A platform of a project whose every server is approved, in an environment of these variables.
-async fn approved(project: Project, variables: &[(&str, &str)]) -> Running {
+async fn approved(project: Project, variables: &[(&str, &str)]) -> RunningPlatform {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let environment = [("PATH", "/usr/bin"), ("HOME", "/")].map(|(n, v)| (n.into(), v.into()));
     let host_environment = HostEnvironment {
@@ -37,15 +37,15 @@ async fn approved(project: Project, variables: &[(&str, &str)]) -> Running {
     };
     let builder = project.builder().host_environment(host_environment).workspace(project.path(""));
     let platform = builder.approver(GrantAll).build().await.expect("the platform is built");
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
-fn report(platform: &Running, id: &str) -> PluginReport {
+fn report(platform: &RunningPlatform, id: &str) -> PluginReport {
     let reports = platform.plugins();
     reports.iter().find(|report| report.plugin == id).expect("it is reported").clone()
 }
 
-async fn environment(platform: &Running, id: &str) -> String {
+async fn environment(platform: &RunningPlatform, id: &str) -> String {
     text(platform, &format!("{id}__environment"), json!({})).await
 }
 

@@ -8,7 +8,7 @@ use tenon_host::{Builtin, Call, CallError, Caller};
 use tokio::sync::Notify;
 
 use crate::guests;
-use crate::support::{Project, Running};
+use crate::support::{Project, RunningPlatform};
 
 /// A project with `keeper`, which counts its calls in memory.
 fn project(limits: &str) -> Project {
@@ -25,10 +25,10 @@ fn project(limits: &str) -> Project {
     project
 }
 
-async fn keeping(limits: &str) -> Running {
+async fn keeping(limits: &str) -> RunningPlatform {
     let project = project(limits);
     let platform = project.builder().approver(GrantAll).build().await.expect("it is built");
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 fn caller(session: Option<&str>) -> Caller {
@@ -36,7 +36,7 @@ fn caller(session: Option<&str>) -> Caller {
 }
 
 /// What a session's instance has counted.
-async fn count(platform: &Running, session: Option<&str>) -> String {
+async fn count(platform: &RunningPlatform, session: Option<&str>) -> String {
     let call = Call { caller: caller(session), ..Call::new("keeper__count", json!({})) };
     platform.call(call).await.expect("it counts").plain_text()
 }
@@ -85,7 +85,7 @@ async fn where_all_sessions_serve_calls_no_other_begins() {
         std::future::pending()
     });
     let platform = project.builder().builtin("gate", gate).approver(GrantAll).build().await;
-    let platform = Running::new(platform.expect("it is built"), project);
+    let platform = RunningPlatform::new(platform.expect("it is built"), project);
     let waiting = tokio::spawn({
         let platform = platform.clone();
         let arguments = json!({ "name": "gate__arrive", "arguments": {} });

@@ -9,14 +9,14 @@ use tenon_host::{CallError, Event, Failure, Platform};
 use tokio::task::JoinHandle;
 
 use crate::guests;
-use crate::support::{Project, Running, call, call_within, platform, text};
+use crate::support::{Project, RunningPlatform, call, call_within, platform, text};
 
-async fn shared() -> Running {
+async fn shared() -> RunningPlatform {
     misbehave("shared").await
 }
 
 /// A platform with `misbehave` on such instances.
-async fn misbehave(instance: &str) -> Running {
+async fn misbehave(instance: &str) -> RunningPlatform {
     let wasm = guests::MISBEHAVE;
     platform(&format!("plugins.wasm = [{{ path = {wasm:?}, instance = {instance:?} }}]")).await
 }
@@ -119,7 +119,7 @@ fn is_lost(outcome: &Result<ToolResult, CallError>) -> bool {
 }
 
 /// A keeper on such instances, which may call the tools of misbehave.
-async fn keeper(instance: &str) -> Running {
+async fn keeper(instance: &str) -> RunningPlatform {
     let project = Project::new(&format!(
         "plugins = {{ folders = [\"own\"], wasm = [{:?}] }}",
         guests::MISBEHAVE
@@ -132,7 +132,7 @@ async fn keeper(instance: &str) -> Running {
     project.write("own/keeper/plugin.toml", manifest);
     project.write("own/keeper/keeper.wasm", std::fs::read(guests::KEEPER).unwrap());
     let platform = project.builder().approver(GrantAll).build().await;
-    Running::new(platform.expect("the platform is built"), project)
+    RunningPlatform::new(platform.expect("the platform is built"), project)
 }
 
 #[tokio::test]

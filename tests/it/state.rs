@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tenon_host::services::{Approval, ApprovalRequest, Approver, GrantAll};
+use tenon_host::services::{ApprovalRequest, Approver, GrantAll, GrantDecision};
 use tenon_host::{Call, Caller, Platform};
 
 use crate::support::{Project, parsed, stderr, stdout, text};
@@ -130,8 +130,8 @@ async fn what_is_not_granted_is_not_kept() {
 
     #[async_trait::async_trait]
     impl Approver for GrantNothing {
-        async fn approve(&self, _: &ApprovalRequest) -> Approval {
-            Approval::Granted(Default::default())
+        async fn approve(&self, _: &ApprovalRequest) -> GrantDecision {
+            GrantDecision::Granted(Default::default())
         }
     }
 

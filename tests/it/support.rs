@@ -117,9 +117,9 @@ impl Project {
         Platform::builder().host_environment(host_environment()).config(self.config())
     }
 
-    pub(crate) async fn platform(self) -> Running {
+    pub(crate) async fn platform(self) -> RunningPlatform {
         let platform = self.builder().build().await.expect("the platform is built");
-        Running::new(platform, self)
+        RunningPlatform::new(platform, self)
     }
 
     /// Runs the `tenon` command in the project, under limits that a shell sets for it.
@@ -183,18 +183,18 @@ pub(crate) fn manifest_of(id: &str, runtime: &str) -> String {
 }
 
 /// A platform, and the project that it needs as long as it runs.
-pub(crate) struct Running {
+pub(crate) struct RunningPlatform {
     platform: Platform,
     pub(crate) project: Project,
 }
 
-impl Running {
+impl RunningPlatform {
     pub(crate) fn new(platform: Platform, project: Project) -> Self {
         Self { platform, project }
     }
 }
 
-impl std::ops::Deref for Running {
+impl std::ops::Deref for RunningPlatform {
     type Target = Platform;
 
     fn deref(&self) -> &Platform {
@@ -298,7 +298,7 @@ pub(crate) fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
 }
 
 /// A platform of this configuration.
-pub(crate) async fn platform(configuration: &str) -> Running {
+pub(crate) async fn platform(configuration: &str) -> RunningPlatform {
     Project::new(configuration).platform().await
 }
 

@@ -12,10 +12,10 @@ use crate::guests;
 use crate::support::DEMO_SERVER;
 
 /// Takes whatever it is given.
-struct Sink;
+struct NullMessaging;
 
 #[async_trait]
-impl Messaging for Sink {
+impl Messaging for NullMessaging {
     async fn send(&self, _: &str, _: OutgoingMessage) -> Result<(), Error> {
         Ok(())
     }
@@ -30,7 +30,7 @@ async fn a_plugin_has_what_the_test_grants_and_nothing_else() {
         .grant("providers", ["none"])
         .grant("tools", ["none"])
         .secret("api-key", "s3cret-of-the-test")
-        .host(|builder| builder.messaging(Sink))
+        .host(|builder| builder.messaging(NullMessaging))
         .start()
         .await
         .unwrap();

@@ -163,12 +163,12 @@ struct Hostile {
     /// Links, and where they lead.
     links: Vec<(&'static str, &'static str)>,
     /// What becomes of it once the checkout is trusted.
-    trusted: OnceTrusted,
+    trusted: TrustedOutcome,
 }
 
 /// What becomes of something once its checkout is trusted.
 #[derive(Clone, Copy, PartialEq)]
-enum OnceTrusted {
+enum TrustedOutcome {
     /// It leaves a mark.
     Starts,
     /// It turns to the server that the test has.
@@ -199,7 +199,7 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// All that a checkout may bring. What is reached is at this address.
 fn hostile(address: &str) -> Vec<Hostile> {
-    use OnceTrusted::{Compiles, Loads, Reaches, Starts, Stays};
+    use TrustedOutcome::{Compiles, Loads, Reaches, Starts, Stays};
     let entry = |name: &str| format!("[[plugins.mcp]]\nname = {name:?}\n{}", starting(name));
     let bridge =
         |name: &str| format!("[plugin]\nid = {name:?}\n[runtime]\nkind = \"mcp-bridge\"\n");
@@ -207,7 +207,7 @@ fn hostile(address: &str) -> Vec<Hostile> {
         |name: &str| format!("{}[runtime.subprocess]\n{}", bridge(name), starting(name));
     let component = || fs::read(guests::HELLO).unwrap();
     let row = |name, trusted, files: Files, links| Hostile { name, files, links, trusted };
-    let rows: Vec<(&str, OnceTrusted, Files)> = vec![
+    let rows: Vec<(&str, TrustedOutcome, Files)> = vec![
         ("entry", Starts, vec![("tenon.toml", entry("entry").into())]),
         ("of-all", Starts, vec![(".mcp.json", started("mcpServers", "of-all", "of-all"))]),
         ("of-editor", Starts, vec![(".vscode/mcp.json", started("servers", "of-editor", "of-editor"))]),
@@ -446,7 +446,7 @@ fn merged(one: Value, other: Value) -> Value {
 
 /// What a verb says of a project that nobody trusts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Says {
+enum ExpectedNotice {
     /// That it is not trusted, in one line.
     Untrusted,
     /// That code is not trusted which it would have to run.
@@ -458,82 +458,86 @@ enum Says {
 }
 
 /// Everything that may be done in a project without trust: the arguments, the exit code, and what is said.
-const VERBS: &[(&[&str], i32, Says)] = &[
-    (&["tools"], 0, Says::Untrusted),
-    (&["tools", "entry"], 3, Says::Untrusted),
-    (&["--json", "tools"], 0, Says::Untrusted),
-    (&["tools", "--project", "../checkout"], 0, Says::Untrusted),
-    (&["plugins"], 0, Says::Untrusted),
-    (&["--locked", "plugins"], 0, Says::Untrusted),
-    (&["serve"], 0, Says::Untrusted),
-    (&["doctor"], 0, Says::Untrusted),
-    (&["doctor", "entry"], 3, Says::Untrusted),
-    (&["doctor", "entry", "--trace"], 3, Says::Untrusted),
-    (&["confine", "entry", "--learn"], 3, Says::Untrusted),
-    (&["login", "entry"], 3, Says::Untrusted),
-    (&["logout", "entry"], 3, Says::Untrusted),
-    (&["logout", "http://127.0.0.1:1/"], 2, Says::Nothing),
-    (&["secret", "list"], 0, Says::Nothing),
-    (&["secret", "set", "s"], 2, Says::Nothing),
-    (&["secret", "remove", "none"], 2, Says::Nothing),
-    (&["call", "entry__t", "{}"], 3, Says::Untrusted),
-    (&["hook"], 0, Says::Untrusted),
-    (&["hook", "before-plan"], 0, Says::Untrusted),
-    (&["eval"], 0, Says::Untrusted),
-    (&["eval", "component/s", "--subject", "{}"], 3, Says::Untrusted),
-    (&["complete"], 0, Says::Untrusted),
-    (&["complete", "component/m", "--prompt", "p"], 3, Says::Untrusted),
-    (&["resources", "list"], 0, Says::Untrusted),
-    (&["resources", "list", "of-all"], 3, Says::Untrusted),
-    (&["resources", "templates"], 0, Says::Untrusted),
-    (&["resources", "templates", "of-all"], 3, Says::Untrusted),
-    (&["resources", "suggest", "of-all", "x:{y}", "y"], 3, Says::Untrusted),
-    (&["resources", "read", "of-all", "x:y"], 3, Says::Untrusted),
-    (&["prompts", "list"], 0, Says::Untrusted),
-    (&["prompts", "list", "of-editor"], 3, Says::Untrusted),
-    (&["prompts", "get", "of-editor", "p"], 3, Says::Untrusted),
-    (&["skills", "list"], 0, Says::Untrusted),
-    (&["skills", "list", "packed"], 3, Says::Untrusted),
-    (&["skills", "read", "packed", "s"], 3, Says::Untrusted),
-    (&["prompts", "suggest", "of-editor", "p", "a"], 3, Says::Untrusted),
-    (&["approve", "--all"], 0, Says::Untrusted),
-    (&["approve", "bridge"], 3, Says::Untrusted),
-    (&["revoke", "bridge"], 3, Says::Untrusted),
-    (&["run", "none.rhai"], 2, Says::Nothing),
-    (&["runs"], 0, Says::Nothing),
-    (&["runs", "cancel", "R-000000000000"], 2, Says::Nothing),
-    (&["runs", "show", "R-000000000000"], 2, Says::Nothing),
-    (&["runs", "promote", "R-000000000000", "--name", "n"], 2, Says::Untrusted),
-    (&["pending"], 0, Says::Nothing),
-    (&["deny", "A-000000000000"], 2, Says::Nothing),
-    (&["policy", "test", "bridge__echo"], 3, Says::Untrusted),
-    (&["inspect", "sidecar"], 3, Says::Untrusted),
-    (&["inspect", ".tenon/plugins/packed/packed.wasm"], 0, Says::Untrusted),
-    (&["install"], 3, Says::Untrusted),
-    (&["install", "../tenon/plugins/guard"], 3, Says::Untrusted),
-    (&["uninstall", "packed", "--yes"], 3, Says::Untrusted),
-    (&["build", ".tenon/plugins/packed"], 3, Says::Code),
-    (&["dev"], 3, Says::Code),
-    (&["dev", ".tenon/plugins/packed"], 2, Says::Nothing),
-    (&["test", ".tenon/plugins/packed"], 3, Says::Code),
-    (&["check", ".tenon/plugins/packed"], 3, Says::Code),
-    (&["publish", ".tenon/plugins/packed", "oci://127.0.0.1:0/packed:1"], 5, Says::Nothing),
-    (&["watch"], 0, Says::Untrusted),
-    (&["trust"], 3, Says::Review),
-    (&["trust", "--list"], 0, Says::Nothing),
-    (&["trust", "--revoke"], 2, Says::Nothing),
-    (&["state", "list"], 0, Says::Nothing),
-    (&["state", "get", "p"], 2, Says::Nothing),
-    (&["state", "clear", "p", "--yes"], 2, Says::Nothing),
-    (&["token", "list"], 0, Says::Nothing),
-    (&["token", "add", "t"], 0, Says::Nothing),
-    (&["token", "revoke", "none"], 2, Says::Nothing),
-    (&["history"], 0, Says::Nothing),
-    (&["history", "verify"], 0, Says::Nothing),
-    (&["history", "approvals"], 0, Says::Nothing),
-    (&["schema", "plugin"], 0, Says::Nothing),
-    (&["completions", "bash"], 0, Says::Nothing),
-    (&["new", "made", "--lang", "rhai"], 0, Says::Nothing),
+const VERBS: &[(&[&str], i32, ExpectedNotice)] = &[
+    (&["tools"], 0, ExpectedNotice::Untrusted),
+    (&["tools", "entry"], 3, ExpectedNotice::Untrusted),
+    (&["--json", "tools"], 0, ExpectedNotice::Untrusted),
+    (&["tools", "--project", "../checkout"], 0, ExpectedNotice::Untrusted),
+    (&["plugins"], 0, ExpectedNotice::Untrusted),
+    (&["--locked", "plugins"], 0, ExpectedNotice::Untrusted),
+    (&["serve"], 0, ExpectedNotice::Untrusted),
+    (&["doctor"], 0, ExpectedNotice::Untrusted),
+    (&["doctor", "entry"], 3, ExpectedNotice::Untrusted),
+    (&["doctor", "entry", "--trace"], 3, ExpectedNotice::Untrusted),
+    (&["confine", "entry", "--learn"], 3, ExpectedNotice::Untrusted),
+    (&["login", "entry"], 3, ExpectedNotice::Untrusted),
+    (&["logout", "entry"], 3, ExpectedNotice::Untrusted),
+    (&["logout", "http://127.0.0.1:1/"], 2, ExpectedNotice::Nothing),
+    (&["secret", "list"], 0, ExpectedNotice::Nothing),
+    (&["secret", "set", "s"], 2, ExpectedNotice::Nothing),
+    (&["secret", "remove", "none"], 2, ExpectedNotice::Nothing),
+    (&["call", "entry__t", "{}"], 3, ExpectedNotice::Untrusted),
+    (&["hook"], 0, ExpectedNotice::Untrusted),
+    (&["hook", "before-plan"], 0, ExpectedNotice::Untrusted),
+    (&["eval"], 0, ExpectedNotice::Untrusted),
+    (&["eval", "component/s", "--subject", "{}"], 3, ExpectedNotice::Untrusted),
+    (&["complete"], 0, ExpectedNotice::Untrusted),
+    (&["complete", "component/m", "--prompt", "p"], 3, ExpectedNotice::Untrusted),
+    (&["resources", "list"], 0, ExpectedNotice::Untrusted),
+    (&["resources", "list", "of-all"], 3, ExpectedNotice::Untrusted),
+    (&["resources", "templates"], 0, ExpectedNotice::Untrusted),
+    (&["resources", "templates", "of-all"], 3, ExpectedNotice::Untrusted),
+    (&["resources", "suggest", "of-all", "x:{y}", "y"], 3, ExpectedNotice::Untrusted),
+    (&["resources", "read", "of-all", "x:y"], 3, ExpectedNotice::Untrusted),
+    (&["prompts", "list"], 0, ExpectedNotice::Untrusted),
+    (&["prompts", "list", "of-editor"], 3, ExpectedNotice::Untrusted),
+    (&["prompts", "get", "of-editor", "p"], 3, ExpectedNotice::Untrusted),
+    (&["skills", "list"], 0, ExpectedNotice::Untrusted),
+    (&["skills", "list", "packed"], 3, ExpectedNotice::Untrusted),
+    (&["skills", "read", "packed", "s"], 3, ExpectedNotice::Untrusted),
+    (&["prompts", "suggest", "of-editor", "p", "a"], 3, ExpectedNotice::Untrusted),
+    (&["approve", "--all"], 0, ExpectedNotice::Untrusted),
+    (&["approve", "bridge"], 3, ExpectedNotice::Untrusted),
+    (&["revoke", "bridge"], 3, ExpectedNotice::Untrusted),
+    (&["run", "none.rhai"], 2, ExpectedNotice::Nothing),
+    (&["runs"], 0, ExpectedNotice::Nothing),
+    (&["runs", "cancel", "R-000000000000"], 2, ExpectedNotice::Nothing),
+    (&["runs", "show", "R-000000000000"], 2, ExpectedNotice::Nothing),
+    (&["runs", "promote", "R-000000000000", "--name", "n"], 2, ExpectedNotice::Untrusted),
+    (&["pending"], 0, ExpectedNotice::Nothing),
+    (&["deny", "A-000000000000"], 2, ExpectedNotice::Nothing),
+    (&["policy", "test", "bridge__echo"], 3, ExpectedNotice::Untrusted),
+    (&["inspect", "sidecar"], 3, ExpectedNotice::Untrusted),
+    (&["inspect", ".tenon/plugins/packed/packed.wasm"], 0, ExpectedNotice::Untrusted),
+    (&["install"], 3, ExpectedNotice::Untrusted),
+    (&["install", "../tenon/plugins/guard"], 3, ExpectedNotice::Untrusted),
+    (&["uninstall", "packed", "--yes"], 3, ExpectedNotice::Untrusted),
+    (&["build", ".tenon/plugins/packed"], 3, ExpectedNotice::Code),
+    (&["dev"], 3, ExpectedNotice::Code),
+    (&["dev", ".tenon/plugins/packed"], 2, ExpectedNotice::Nothing),
+    (&["test", ".tenon/plugins/packed"], 3, ExpectedNotice::Code),
+    (&["check", ".tenon/plugins/packed"], 3, ExpectedNotice::Code),
+    (
+        &["publish", ".tenon/plugins/packed", "oci://127.0.0.1:0/packed:1"],
+        5,
+        ExpectedNotice::Nothing,
+    ),
+    (&["watch"], 0, ExpectedNotice::Untrusted),
+    (&["trust"], 3, ExpectedNotice::Review),
+    (&["trust", "--list"], 0, ExpectedNotice::Nothing),
+    (&["trust", "--revoke"], 2, ExpectedNotice::Nothing),
+    (&["state", "list"], 0, ExpectedNotice::Nothing),
+    (&["state", "get", "p"], 2, ExpectedNotice::Nothing),
+    (&["state", "clear", "p", "--yes"], 2, ExpectedNotice::Nothing),
+    (&["token", "list"], 0, ExpectedNotice::Nothing),
+    (&["token", "add", "t"], 0, ExpectedNotice::Nothing),
+    (&["token", "revoke", "none"], 2, ExpectedNotice::Nothing),
+    (&["history"], 0, ExpectedNotice::Nothing),
+    (&["history", "verify"], 0, ExpectedNotice::Nothing),
+    (&["history", "approvals"], 0, ExpectedNotice::Nothing),
+    (&["schema", "plugin"], 0, ExpectedNotice::Nothing),
+    (&["completions", "bash"], 0, ExpectedNotice::Nothing),
+    (&["new", "made", "--lang", "rhai"], 0, ExpectedNotice::Nothing),
 ];
 
 /// The verbs that a command has, by what it says itself.
@@ -576,7 +580,7 @@ fn a_checkout_that_nobody_trusts_does_nothing() {
 }
 
 fn a_row_does_nothing(number: usize) {
-    let listener = Listener::new();
+    let listener = ConnectionProbe::new();
     let Hostile { name, files, links, trusted } = hostile(&listener.address()).remove(number);
     let checkout = Checkout::new();
     files.iter().for_each(|(path, content)| checkout.write(path, content));
@@ -590,7 +594,8 @@ fn a_row_does_nothing(number: usize) {
         (&["trust"], 3),
     ] {
         let said = checkout.run(arguments, code);
-        let says = if arguments == ["trust"] { Says::Review } else { Says::Untrusted };
+        let says =
+            if arguments == ["trust"] { ExpectedNotice::Review } else { ExpectedNotice::Untrusted };
         assert_eq!(said_of_trust(&said), Some(says), "{name}: {arguments:?}: {said}");
     }
     checkout.is_guarded(&[], name);
@@ -601,19 +606,19 @@ fn a_row_does_nothing(number: usize) {
     // With trust it is there: nothing else kept it from running.
     let enabled = checkout.enabled();
     let is_there = enabled.iter().any(|plugin| plugin == name);
-    assert_eq!(is_there, trusted != OnceTrusted::Stays, "{name}: {enabled:?}");
+    assert_eq!(is_there, trusted != TrustedOutcome::Stays, "{name}: {enabled:?}");
     // What was compiled for other rows need not be compiled anew, but for what has to be seen to be compiled.
     let cache = match trusted {
-        OnceTrusted::Compiles => checkout.0.path("cache"),
+        TrustedOutcome::Compiles => checkout.0.path("cache"),
         _ => crate::support::cache(),
     };
     let doctor =
         checkout.command(&["--trust", "doctor"]).env("XDG_CACHE_HOME", cache).output().unwrap();
     let expected =
-        if trusted == OnceTrusted::Starts { vec![format!("mark-{name}")] } else { Vec::new() };
+        if trusted == TrustedOutcome::Starts { vec![format!("mark-{name}")] } else { Vec::new() };
     assert_eq!(checkout.marks(), expected, "{name}: {}", stderr(&doctor));
-    assert_eq!(listener.was_reached(), trusted == OnceTrusted::Reaches, "{name}");
-    assert_eq!(checkout.has_compiled(), trusted == OnceTrusted::Compiles, "{name}");
+    assert_eq!(listener.was_reached(), trusted == TrustedOutcome::Reaches, "{name}");
+    assert_eq!(checkout.has_compiled(), trusted == TrustedOutcome::Compiles, "{name}");
     let said = checkout.is_guarded(&["--trust"], name);
     assert_eq!(said.contains("the hook ran"), name == "hook", "{said}");
 }
@@ -624,7 +629,7 @@ fn no_verb_uses_what_nobody_trusts() {
     std::thread::scope(|scope| {
         for is_linked in [false, true] {
             scope.spawn(move || {
-                let listener = Listener::new();
+                let listener = ConnectionProbe::new();
                 let mut rows = hostile(&listener.address());
                 // These are about links alone.
                 rows.retain(|row| row.links.is_empty());
@@ -646,7 +651,7 @@ fn no_verb_uses_what_nobody_trusts() {
                         ["watch"] => checkout.watched(),
                         arguments => checkout.run(arguments, *code),
                     };
-                    let expected = Some(*says).filter(|says| *says != Says::Nothing);
+                    let expected = Some(*says).filter(|says| *says != ExpectedNotice::Nothing);
                     assert_eq!(said_of_trust(&said), expected, "{arguments:?}: {said}");
                     assert!(!said.contains("the hook ran"), "{arguments:?}: {said}");
                     assert_eq!(checkout.marks(), [""; 0], "{arguments:?}");
@@ -658,7 +663,7 @@ fn no_verb_uses_what_nobody_trusts() {
                 let enabled = checkout.enabled();
                 for row in hostile("http://127.0.0.1:1/") {
                     let is_there = enabled.iter().any(|plugin| plugin == row.name);
-                    let expected = row.links.is_empty() && row.trusted != OnceTrusted::Stays;
+                    let expected = row.links.is_empty() && row.trusted != TrustedOutcome::Stays;
                     assert_eq!(is_there, expected, "{}: {enabled:?}", row.name);
                 }
             });
@@ -667,24 +672,24 @@ fn no_verb_uses_what_nobody_trusts() {
 }
 
 /// What was said of trust, where that was said in one line and nothing else was.
-fn said_of_trust(said: &str) -> Option<Says> {
+fn said_of_trust(said: &str) -> Option<ExpectedNotice> {
     let lines = |text: &str| said.lines().filter(|line| line.contains(text)).count();
     let untrusted = lines("is not trusted, and nothing of it is used");
     let code = lines("is not trusted, and to build it is to run it");
     let review = lines("no terminal to ask whether to trust the project in ");
     match (untrusted, code, review) {
         (0, 0, 0) => None,
-        (1, 0, 0) => Some(Says::Untrusted),
-        (0, 1, 0) => Some(Says::Code),
-        (0, 0, 1) => Some(Says::Review),
+        (1, 0, 0) => Some(ExpectedNotice::Untrusted),
+        (0, 1, 0) => Some(ExpectedNotice::Code),
+        (0, 0, 1) => Some(ExpectedNotice::Review),
         _ => panic!("it is said more than once: {said}"),
     }
 }
 
 /// A server that only takes connections.
-struct Listener(TcpListener);
+struct ConnectionProbe(TcpListener);
 
-impl Listener {
+impl ConnectionProbe {
     fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
         listener.set_nonblocking(true).expect("it need not wait");

@@ -40,22 +40,22 @@ enum Sdk {
 }
 
 /// A row of the matrix.
-pub(super) struct Client {
+pub(super) struct SdkClient {
     name: &'static str,
     sdk: Sdk,
     era: Era,
 }
 
 /// The clients. The first major version of two SDKs knows the legacy era only.
-pub(super) const CLIENTS: [Client; 8] = [
-    Client { name: "rmcp_of_the_legacy_era", sdk: Sdk::Rust, era: Era::Legacy },
-    Client { name: "rmcp_of_the_modern_era", sdk: Sdk::Rust, era: Era::Modern },
-    Client { name: "python_1", sdk: Sdk::Python(1), era: Era::Legacy },
-    Client { name: "python_2_of_the_legacy_era", sdk: Sdk::Python(2), era: Era::Legacy },
-    Client { name: "python_2_of_the_modern_era", sdk: Sdk::Python(2), era: Era::Modern },
-    Client { name: "typescript_1", sdk: Sdk::TypeScript(1), era: Era::Legacy },
-    Client { name: "typescript_2_of_the_legacy_era", sdk: Sdk::TypeScript(2), era: Era::Legacy },
-    Client { name: "typescript_2_of_the_modern_era", sdk: Sdk::TypeScript(2), era: Era::Modern },
+pub(super) const CLIENTS: [SdkClient; 8] = [
+    SdkClient { name: "rmcp_of_the_legacy_era", sdk: Sdk::Rust, era: Era::Legacy },
+    SdkClient { name: "rmcp_of_the_modern_era", sdk: Sdk::Rust, era: Era::Modern },
+    SdkClient { name: "python_1", sdk: Sdk::Python(1), era: Era::Legacy },
+    SdkClient { name: "python_2_of_the_legacy_era", sdk: Sdk::Python(2), era: Era::Legacy },
+    SdkClient { name: "python_2_of_the_modern_era", sdk: Sdk::Python(2), era: Era::Modern },
+    SdkClient { name: "typescript_1", sdk: Sdk::TypeScript(1), era: Era::Legacy },
+    SdkClient { name: "typescript_2_of_the_legacy_era", sdk: Sdk::TypeScript(2), era: Era::Legacy },
+    SdkClient { name: "typescript_2_of_the_modern_era", sdk: Sdk::TypeScript(2), era: Era::Modern },
 ];
 
 /// How a client reaches `tenon serve`.
@@ -78,7 +78,7 @@ impl Connection<'_> {
     }
 }
 
-impl Client {
+impl SdkClient {
     pub(super) fn trial(&self) -> String {
         format!("{}_sees_the_same_of_servers_of_either_era", self.name)
     }
@@ -115,7 +115,7 @@ impl Client {
 }
 
 /// Has a client use all servers, over each transport.
-pub(super) async fn check(folder: &Path, client: &Client) {
+pub(super) async fn check(folder: &Path, client: &SdkClient) {
     let server = |name: &str| {
         format!(
             "{{ name = {name:?}, command = {SERVER:?}, args = [{name:?}, {:?}] }}",
@@ -159,7 +159,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("it is text")
 }
 
-impl Client {
+impl SdkClient {
     /// The revision that the client and `tenon serve` agree on.
     fn revision(&self) -> &'static str {
         match self.era {

@@ -55,7 +55,7 @@ impl ClientHandler for User {
 }
 
 /// A client that is connected.
-struct Client {
+struct ConnectedClient {
     service: RunningService<RoleClient, User>,
     progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
 }
@@ -85,7 +85,7 @@ pub(super) async fn report(era: Era, connection: &Connection<'_>) -> Value {
             user.serve_with_lifecycle(transport, lifecycle).await
         }
     };
-    let mut client = Client { service: service.expect("it connects"), progress };
+    let mut client = ConnectedClient { service: service.expect("it connects"), progress };
     let mut servers = Map::new();
     for server in SERVERS {
         servers.insert(server.into(), client.see(server).await);
@@ -116,7 +116,7 @@ fn arguments(name: &str, value: &str) -> JsonObject {
     [(name.to_string(), value.into())].into_iter().collect()
 }
 
-impl Client {
+impl ConnectedClient {
     /// Uses everything that a server has.
     async fn see(&mut self, server: &str) -> Value {
         let service = &self.service;

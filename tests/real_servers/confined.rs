@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tenon_host::Platform;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::{Nobody, Servers, call};
+use crate::{NoFeatures, Servers, call};
 
 /// What an entry says of a server that is confined to a folder, or to nothing.
 fn confined_to(folder: Option<&Path>) -> String {
@@ -27,7 +27,7 @@ fn is_confined(platform: &Platform) -> bool {
 
 pub(crate) async fn servers_of_node_work_confined(servers: Servers) {
     let entry = servers.node_entry("server-everything", &[], &confined_to(None));
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     assert!(is_confined(&platform));
     let echo = call(&platform, "echo", json!({ "message": "hello" })).await;
     assert_eq!(echo.plain_text(), "Echo: hello");
@@ -38,7 +38,7 @@ pub(crate) async fn servers_of_node_work_confined(servers: Servers) {
     fs::write(root.join("note.txt"), "räder").unwrap();
     let check = async |granted: Option<&Path>, is_read: bool| {
         let entry = servers.node_entry("server-filesystem", &[&root], &confined_to(granted));
-        let platform = servers.platform_of(&entry, Nobody).await;
+        let platform = servers.platform_of(&entry, NoFeatures).await;
         let path = root.join("note.txt");
         let read = call(&platform, "read_text_file", json!({ "path": path })).await;
         assert_eq!(!read.is_error, is_read, "{}", read.plain_text());
@@ -51,7 +51,7 @@ pub(crate) async fn servers_of_node_work_confined(servers: Servers) {
 
     let home = servers.home.path().canonicalize().unwrap();
     let entry = servers.node_entry("server-memory", &[], &confined_to(Some(&home)));
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     let entity = json!({ "name": "tenon", "entityType": "joint", "observations": ["fits"] });
     let created = call(&platform, "create_entities", json!({ "entities": [entity] })).await;
     assert!(!created.is_error, "{}", created.plain_text());
@@ -61,7 +61,7 @@ pub(crate) async fn servers_of_node_work_confined(servers: Servers) {
 pub(crate) async fn time_works_confined_to_nothing(servers: Servers) {
     let program = servers.folder.join("python/bin/mcp-server-time");
     let entry = servers.entry(program.to_str().unwrap(), &[], &confined_to(None));
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     assert!(is_confined(&platform));
     let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
     assert!(now.plain_text().contains("+09:00"), "{}", now.plain_text());
@@ -74,7 +74,7 @@ pub(crate) async fn git_works_confined_to_one_repository(servers: Servers) {
     let [granted, other] = ["granted", "other"].map(|name| repository(&root.join(name)));
     let program = servers.folder.join("python/bin/mcp-server-git");
     let entry = servers.entry(program.to_str().unwrap(), &[], &confined_to(Some(&granted)));
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     assert!(is_confined(&platform));
     let log = call(&platform, "git_log", json!({ "repo_path": granted })).await;
     assert!(log.plain_text().contains("Begin"), "{}", log.plain_text());
@@ -109,7 +109,7 @@ pub(crate) async fn sqlite_works_confined_to_one_folder(servers: Servers) {
     let path = root.join("notes.db");
     let arguments = [Path::new("--db-path"), &path];
     let entry = servers.entry(program.to_str().unwrap(), &arguments, &confined_to(Some(&root)));
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     assert!(is_confined(&platform));
     let query = json!({ "query": "CREATE TABLE notes (text TEXT)" });
     let created = call(&platform, "create_table", query).await;
@@ -129,13 +129,13 @@ pub(crate) async fn sqlite_works_confined_to_one_folder(servers: Servers) {
 
 pub(crate) async fn fetch_works_confined_to_one_site(servers: Servers) {
     let (granted, _) = site("Tenon joins wood, and this page says so at some length.").await;
-    let (other, asked) = site("Nobody may read this page, however long its text is.").await;
+    let (other, asked) = site("NoFeatures may read this page, however long its text is.").await;
     let program = servers.folder.join("python/bin/mcp-server-fetch");
     let entry = format!(
         "command = {program:?}, args = [\"--allow-private-ips\"], \
          capabilities = {{ network = [\"http://127.0.0.1:{granted}/*\"] }}"
     );
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     assert!(is_confined(&platform));
     // To make a page simple, it would install packages of Node.js into its own folder, if it found any Node.js.
     let page = |port: u16| json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true });

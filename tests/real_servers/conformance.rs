@@ -154,7 +154,7 @@ done"#,
 ];
 
 /// How a scenario ended.
-struct Outcome {
+struct ScenarioOutput {
     /// The exit code of the suite, and all that the suite said.
     code: Option<i32>,
     said: String,
@@ -166,7 +166,7 @@ struct Outcome {
 
 impl Scenario {
     /// Has the suite run the command as the client, with these answers for whoever asks its user.
-    async fn run(&self, servers: &Servers, answers: &Value) -> Outcome {
+    async fn run(&self, servers: &Servers, answers: &Value) -> ScenarioOutput {
         let Self { name, revision, commands, .. } = self;
         Self::run_client(servers, name, revision, commands, answers).await
     }
@@ -178,7 +178,7 @@ impl Scenario {
         revision: &str,
         commands: &str,
         answers: &Value,
-    ) -> Outcome {
+    ) -> ScenarioOutput {
         let project = Project::new("");
         project.write("answers.json", answers.to_string());
         // What is kept of another server that had the same port in an earlier run is not for this one.
@@ -208,7 +208,7 @@ impl Scenario {
         let checks: Vec<Value> = serde_json::from_str(&read("checks.json")).expect("it is JSON");
         let passed = checks.iter().filter(|check| check["status"] == "SUCCESS");
         let passed = passed.filter_map(|check| Some(check["id"].as_str()?.to_string())).collect();
-        Outcome { code: output.status.code(), said, printed: read("stdout.txt"), passed }
+        ScenarioOutput { code: output.status.code(), said, printed: read("stdout.txt"), passed }
     }
 }
 
@@ -217,7 +217,7 @@ pub(crate) async fn the_command_passes_scenarios_of_the_official_conformance_sui
 ) {
     let run = async |scenario: &Scenario| {
         let Scenario { name, revision, prints, checks, .. } = scenario;
-        let Outcome { code, said, printed, passed } =
+        let ScenarioOutput { code, said, printed, passed } =
             scenario.run(&servers, &json!({ "accept": {} })).await;
         assert_eq!(code, Some(0), "{name}, {revision}: {said}");
         let all = format!("\nPassed: {checks}/{checks}, 0 failed, 0 warnings\n");
@@ -240,11 +240,11 @@ struct LoginScenario {
     name: &'static str,
     /// The revisions of the protocol that it is for.
     revisions: &'static [&'static str],
-    client: LoginClient,
+    client: ExpectedLogin,
 }
 
 /// What a client does in a scenario.
-enum LoginClient {
+enum ExpectedLogin {
     /// Logs in, and calls a tool.
     Calls,
     /// The same, once more with the rights that were missing.
@@ -260,11 +260,11 @@ const MODERN: &str = "2026-07-28";
 
 /// All of the suite that are part of a revision. What is an extension, for clients without a user, is not offered.
 const LOGINS: [LoginScenario; 27] = {
-    use LoginClient::{Calls, CallsTwice, Declines, IsRefused};
+    use ExpectedLogin::{Calls, CallsTwice, Declines, IsRefused};
     const fn scenario(
         name: &'static str,
         revisions: &'static [&'static str],
-        client: LoginClient,
+        client: ExpectedLogin,
     ) -> LoginScenario {
         LoginScenario { name, revisions, client }
     }
@@ -325,10 +325,10 @@ impl LoginScenario {
         let login = format!("tenon login s {arguments}\n");
         let call = "tenon call s__test-tool\n";
         let client = match self.client {
-            LoginClient::Calls => format!("{login}{call}"),
-            LoginClient::CallsTwice => format!("{login}! {call}{login}{call}"),
-            LoginClient::IsRefused => format!("{login}! {call}{login}! {call}"),
-            LoginClient::Declines => format!("! {login}"),
+            ExpectedLogin::Calls => format!("{login}{call}"),
+            ExpectedLogin::CallsTwice => format!("{login}! {call}{login}{call}"),
+            ExpectedLogin::IsRefused => format!("{login}! {call}{login}! {call}"),
+            ExpectedLogin::Declines => format!("! {login}"),
         };
         format!("{BROWSER}{before}{client}")
     }
@@ -343,7 +343,7 @@ pub(crate) async fn the_command_logs_in_as_the_official_conformance_suite_wants(
         let answers = json!({});
         let ran = Scenario::run_client(&servers, &name, revision, &commands, &answers);
         // The suite fails a client that leaves out a check. Some are made for each request.
-        let Outcome { code, said, passed, .. } = ran.await;
+        let ScenarioOutput { code, said, passed, .. } = ran.await;
         assert_eq!(code, Some(0), "{name}, {revision}: {said}");
         assert!(said.contains(", 0 failed, 0 warnings\n"), "{name}, {revision}: {said}");
         assert!(passed.iter().any(|id| id.starts_with("prm-") || id.starts_with("authorization-")));
@@ -359,7 +359,7 @@ pub(crate) async fn the_official_conformance_suite_fails_a_command_that_does_not
     let name = "auth/metadata-default";
     let answers = json!({});
     let ran = Scenario::run_client(&servers, name, MODERN, "! tenon tools s\n", &answers);
-    let Outcome { code, said, .. } = ran.await;
+    let ScenarioOutput { code, said, .. } = ran.await;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("Expected Check Missing: authorization-request"), "{said}");
 }
@@ -369,7 +369,7 @@ pub(crate) async fn the_official_conformance_suite_fails_a_command_that_does_not
 ) {
     let not_a_number = json!({ "accept": { "age": "many" } });
     for (answers, action) in [(json!("decline"), "decline"), (not_a_number, "cancel")] {
-        let Outcome { code, said, passed, .. } = DEFAULTS.run(&servers, &answers).await;
+        let ScenarioOutput { code, said, passed, .. } = DEFAULTS.run(&servers, &answers).await;
         assert_eq!(code, Some(1), "{answers}: {said}");
         assert!(said.contains("\nPassed: 0/6, 6 failed, 0 warnings\n"), "{answers}: {said}");
         let why = format!("Expected action 'accept', got '{action}'");

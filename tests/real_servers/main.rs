@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tenon_host::meta::TRUNCATED;
-use tenon_host::services::{ClientFeatures, GrantAll, Offers, Requester};
+use tenon_host::services::{AskingPlugin, ClientFeatures, GrantAll, Offers};
 use tenon_host::types::{
     ArgumentCompletion, Completion, CompletionReference, CompletionRequest, CompletionSummary,
     Error, FormAnswer, FormRequest, Part, ResourceBody, StopReason, TokenUsage, ToolResult,
@@ -157,19 +157,19 @@ impl ClientFeatures for Somebody {
         Offers { forms: true, pages: true, sampling: true, roots: true }
     }
 
-    async fn ask(&self, requester: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, _: FormRequest) -> Result<FormAnswer, Error> {
         self.asked.lock().unwrap().push(requester.plugin.clone());
         Ok(FormAnswer::Accepted([("name".to_string(), json!("Ada"))].into_iter().collect()))
     }
 
-    async fn ask_url(&self, requester: &Requester, _: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(&self, requester: &AskingPlugin, _: UrlRequest) -> Result<UrlAnswer, Error> {
         self.asked.lock().unwrap().push(requester.plugin.clone());
         Ok(UrlAnswer::Declined)
     }
 
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         _: CompletionRequest,
     ) -> Result<Completion, Error> {
         self.asked.lock().unwrap().push(requester.plugin.clone());
@@ -181,9 +181,9 @@ impl ClientFeatures for Somebody {
 }
 
 /// A host that offers nothing to servers.
-struct Nobody;
+struct NoFeatures;
 
-impl ClientFeatures for Nobody {}
+impl ClientFeatures for NoFeatures {}
 
 /// Where the servers are, and a folder for what they write.
 struct Servers {
@@ -249,7 +249,7 @@ impl Servers {
     }
 
     async fn node(&self, package: &str, arguments: &[&Path]) -> Platform {
-        self.node_for(package, arguments, Nobody).await
+        self.node_for(package, arguments, NoFeatures).await
     }
 
     async fn node_for(
@@ -559,7 +559,7 @@ async fn everything_works_in_the_roots_that_it_is_told(servers: Servers) {
     let entry = |roots: &[&PathBuf]| {
         servers.node_entry("server-everything", &[], &format!(", roots = {roots:?}"))
     };
-    let platform = servers.platform_of(&entry(&[&one]), Nobody).await;
+    let platform = servers.platform_of(&entry(&[&one]), NoFeatures).await;
     let told = async || {
         eventually("it knows that there are roots", || {
             platform.registry().tool("s__get-roots-list").is_some()
@@ -582,7 +582,7 @@ async fn filesystem_works_in_the_roots_that_it_is_told_and_in_no_other(servers: 
     let [(allowed, _), (outside, _)] = servers.folders(["allowed", "outside"]);
     let roots = format!(", roots = [{allowed:?}]");
     let entry = servers.node_entry("server-filesystem", &[], &roots);
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     let read = async |folder: &Path| {
         let path = folder.join("note.txt");
         call(&platform, "read_text_file", json!({ "path": path })).await
@@ -605,7 +605,7 @@ async fn everything_logs_from_the_level_on_that_is_wanted(servers: Servers) {
     for (level, number) in [("info", 71), ("error", 72)] {
         let more = format!(", log_level = {level:?}");
         let entry = servers.node_entry("server-everything", &[], &more);
-        let platform = servers.platform_of(&entry, Nobody).await;
+        let platform = servers.platform_of(&entry, NoFeatures).await;
         let (caller, uri) = (Caller::default(), format!("demo://resource/dynamic/text/{number}"));
         platform.subscribe("s", &uri, &caller).await.expect("it is subscribed to");
         // What it logs comes before what it answers next.
@@ -623,7 +623,7 @@ async fn everything_is_asked_whether_it_lives_when_it_is_silent(servers: Servers
     fs::write(&stopped, format!("echo $$ > {pid:?}; exec node {script:?}\n")).unwrap();
     let more = ", ping_interval = \"200ms\", timeout = \"1s\"";
     let entry = servers.entry("/bin/sh", &[&stopped], more);
-    let platform = servers.platform_of(&entry, Nobody).await;
+    let platform = servers.platform_of(&entry, NoFeatures).await;
     call(&platform, "echo", json!({ "message": "lives" })).await;
     let starts = platform.server("s").unwrap().starts;
     let pid: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
@@ -734,7 +734,7 @@ async fn filesystem_reads_five_megabytes(servers: Servers) {
 
 async fn time_tells_the_time(servers: Servers) {
     let program = servers.folder.join("python/bin/mcp-server-time");
-    let platform = servers.platform(program.to_str().unwrap(), &[], Nobody).await;
+    let platform = servers.platform(program.to_str().unwrap(), &[], NoFeatures).await;
     let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
     assert!(now.plain_text().contains("+09:00"), "{}", now.plain_text());
     let wrong = call(&platform, "get_current_time", json!({ "timezone": "Mars/Base" })).await;
@@ -747,7 +747,7 @@ async fn time_tells_the_time_in_either_era(servers: Servers) {
     for (protocol, revision) in [("legacy", "2025-11-25"), ("modern", "2026-07-28")] {
         let more = format!(", protocol = {protocol:?}");
         let entry = servers.entry(program.to_str().unwrap(), &[], &more);
-        let platform = servers.platform_of(&entry, Nobody).await;
+        let platform = servers.platform_of(&entry, NoFeatures).await;
         assert_eq!(platform.server("s").unwrap().revision.as_deref(), Some(revision));
         let now = call(&platform, "get_current_time", json!({ "timezone": "Asia/Tokyo" })).await;
         assert!(now.plain_text().contains("+09:00"), "{protocol}: {}", now.plain_text());

@@ -18,7 +18,7 @@ struct Path {
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
-struct Text {
+struct WriteArguments {
     path: String,
     text: String,
 }
@@ -40,7 +40,7 @@ struct Address {
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
-struct Words {
+struct CommandLine {
     words: Vec<String>,
 }
 
@@ -58,7 +58,10 @@ impl Reaching {
     }
 
     #[tool(description = "Writes a file")]
-    async fn write_file(&self, Parameters(Text { path, text }): Parameters<Text>) -> Answer {
+    async fn write_file(
+        &self,
+        Parameters(WriteArguments { path, text }): Parameters<WriteArguments>,
+    ) -> Answer {
         said(fs::write(path, text), |()| "written".into())
     }
 
@@ -95,7 +98,7 @@ impl Reaching {
     }
 
     #[tool(description = "Runs a program, and gives what it prints")]
-    async fn run(&self, Parameters(Words { words }): Parameters<Words>) -> Answer {
+    async fn run(&self, Parameters(CommandLine { words }): Parameters<CommandLine>) -> Answer {
         let output = Command::new(&words[0]).args(&words[1..]).output();
         said(output, |output| String::from_utf8_lossy(&output.stdout).into_owned())
     }

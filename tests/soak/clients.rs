@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::http::{Address, Connection};
+use crate::http::{Connection, ServerEndpoint};
 use crate::tally::{Tally, Target};
 
 /// The revision of the newer era.
@@ -32,15 +32,15 @@ const IN_FLIGHT: usize = 16;
 
 /// What all clients share.
 #[derive(Clone)]
-pub(crate) struct Clients {
-    pub(crate) address: Address,
+pub(crate) struct ClientContext {
+    pub(crate) address: ServerEndpoint,
     pub(crate) tally: Arc<Tally>,
     pub(crate) until: Instant,
 }
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ClientBehavior {
     /// Modern, over a connection that stays open, or over one for each call.
     Modern {
         keeps: bool,
@@ -55,13 +55,13 @@ pub(crate) enum Kind {
 }
 
 /// How many of each kind there are.
-pub(crate) const KINDS: [(Kind, &str, usize); 6] = [
-    (Kind::Modern { keeps: true }, "modern", 20),
-    (Kind::Modern { keeps: false }, "modern, a connection each", 8),
-    (Kind::Legacy, "legacy", 18),
-    (Kind::Listening, "legacy, listening", 4),
-    (Kind::ModernVanishing, "modern, vanishing", 6),
-    (Kind::LegacyVanishing, "legacy, vanishing", 6),
+pub(crate) const KINDS: [(ClientBehavior, &str, usize); 6] = [
+    (ClientBehavior::Modern { keeps: true }, "modern", 20),
+    (ClientBehavior::Modern { keeps: false }, "modern, a connection each", 8),
+    (ClientBehavior::Legacy, "legacy", 18),
+    (ClientBehavior::Listening, "legacy, listening", 4),
+    (ClientBehavior::ModernVanishing, "modern, vanishing", 6),
+    (ClientBehavior::LegacyVanishing, "legacy, vanishing", 6),
 ];
 
 /// A modern request.
@@ -114,16 +114,16 @@ pub(crate) async fn begin_session(connection: &mut Connection) -> io::Result<Str
     Ok(session)
 }
 
-impl Clients {
+impl ClientContext {
     /// Runs a client until time is up.
-    pub(crate) async fn run(self, kind: Kind, name: &'static str, place: usize) {
+    pub(crate) async fn run(self, kind: ClientBehavior, name: &'static str, place: usize) {
         while Instant::now() < self.until {
             let result = match kind {
-                Kind::Modern { keeps } => self.run_modern(name, place, keeps).await,
-                Kind::Legacy => self.run_session(name, place).await,
-                Kind::Listening => self.run_listening(name, place).await,
-                Kind::ModernVanishing => self.vanish_modern(name, place).await,
-                Kind::LegacyVanishing => self.vanish_legacy(name).await,
+                ClientBehavior::Modern { keeps } => self.run_modern(name, place, keeps).await,
+                ClientBehavior::Legacy => self.run_session(name, place).await,
+                ClientBehavior::Listening => self.run_listening(name, place).await,
+                ClientBehavior::ModernVanishing => self.vanish_modern(name, place).await,
+                ClientBehavior::LegacyVanishing => self.vanish_legacy(name).await,
             };
             if let Err(error) = result {
                 let what = match error.to_string().starts_with("doubled") {

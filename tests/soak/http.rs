@@ -7,14 +7,14 @@ use tokio::net::TcpStream;
 
 /// Where the server is, and who asks.
 #[derive(Clone)]
-pub(crate) struct Address {
+pub(crate) struct ServerEndpoint {
     pub(crate) host: String,
     pub(crate) token: String,
 }
 
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    address: Address,
+    address: ServerEndpoint,
 }
 
 pub(crate) struct Response {
@@ -28,7 +28,7 @@ fn broken(problem: impl Into<String>) -> io::Error {
 }
 
 impl Connection {
-    pub(crate) async fn open(address: &Address) -> io::Result<Self> {
+    pub(crate) async fn open(address: &ServerEndpoint) -> io::Result<Self> {
         let stream = TcpStream::connect(&address.host).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), address: address.clone() })
@@ -43,7 +43,7 @@ impl Connection {
         body: &str,
     ) -> io::Result<()> {
         self.check_silent()?;
-        let Address { host, token } = &self.address;
+        let ServerEndpoint { host, token } = &self.address;
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",

@@ -9,7 +9,7 @@
 
 mod clients;
 mod http;
-mod process;
+mod process_stats;
 mod project;
 mod tally;
 
@@ -25,9 +25,9 @@ use tokio::process::Child;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use clients::{Clients, KINDS};
-use http::{Address, Connection};
-use process::Sample;
+use clients::{ClientContext, KINDS};
+use http::{Connection, ServerEndpoint};
+use process_stats::Sample;
 use project::{Project, SERVERS};
 use tally::{Outcome, Tally, Target};
 
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
 struct Served {
     server: Child,
     number: u32,
-    address: Address,
+    address: ServerEndpoint,
     log: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -112,7 +112,7 @@ impl Served {
             }
         });
         let token = std::fs::read_to_string(project.path("tenon/serve-token"))?;
-        let address = Address { host, token: token.trim().to_string() };
+        let address = ServerEndpoint { host, token: token.trim().to_string() };
         Ok(Self { server, number, address, log })
     }
 }
@@ -141,7 +141,7 @@ async fn soak(tally: &Arc<Tally>, time: Duration) -> io::Result<()> {
     let (project, of_stdio) = (Arc::new(Project::new()), Project::new());
     let mut served = Served::start(&project).await?;
     let (address, until) = (served.address.clone(), Instant::now());
-    let mut clients = Clients { address, tally: tally.clone(), until };
+    let mut clients = ClientContext { address, tally: tally.clone(), until };
     for target in Target::ALL {
         call_until_answered(&clients, target).await?;
     }
@@ -150,7 +150,7 @@ async fn soak(tally: &Arc<Tally>, time: Duration) -> io::Result<()> {
         clients::begin_session(&mut filling).await?;
     }
     drop(filling);
-    let at_rest = process::marked(project.mark()).len();
+    let at_rest = process_stats::marked(project.mark()).len();
 
     let began = Instant::now();
     clients.until = began + time;
@@ -164,9 +164,9 @@ async fn soak(tally: &Arc<Tally>, time: Duration) -> io::Result<()> {
         tally.fail("given up", error.to_string());
     }
     for project in [&*project, &of_stdio] {
-        let is_gone = async || process::marked(project.mark()).is_empty();
+        let is_gone = async || process_stats::marked(project.mark()).is_empty();
         if !eventually(is_gone).await {
-            let left = process::marked(project.mark());
+            let left = process_stats::marked(project.mark());
             tally.fail("processes are left", format!("{left:?}"));
         }
     }
@@ -197,7 +197,7 @@ async fn soak(tally: &Arc<Tally>, time: Duration) -> io::Result<()> {
 /// Runs all clients until their time is up, while plugins are written and servers are killed. Gives what the server took
 /// each second.
 async fn load(
-    clients: &Clients,
+    clients: &ClientContext,
     project: &Arc<Project>,
     of_stdio: &Project,
     server: u32,
@@ -274,7 +274,7 @@ async fn eventually(mut holds: impl AsyncFnMut() -> bool) -> bool {
 }
 
 /// Calls a tool until it answers. A server that was killed a moment ago may need a second call.
-async fn call_until_answered(clients: &Clients, target: Target) -> io::Result<()> {
+async fn call_until_answered(clients: &ClientContext, target: Target) -> io::Result<()> {
     let is_answered = async || {
         let before = clients.tally.lock().of(target, Outcome::Answered);
         let called = clients.call_once(target).await;
@@ -287,7 +287,7 @@ async fn call_until_answered(clients: &Clients, target: Target) -> io::Result<()
 }
 
 /// After all clients have gone: everything works, and nothing is kept of them.
-async fn settle(clients: &Clients, project: &Project, at_rest: usize) -> io::Result<()> {
+async fn settle(clients: &ClientContext, project: &Project, at_rest: usize) -> io::Result<()> {
     let tally = &clients.tally;
     let mut watching = Connection::open(&clients.address).await?;
     for target in Target::ALL {
@@ -308,7 +308,7 @@ async fn settle(clients: &Clients, project: &Project, at_rest: usize) -> io::Res
         let Ok(metrics) = Metrics::get(&mut watching).await else { return false };
         let connections = metrics.sum("tenon_serve_connections", &[]);
         let waiting = metrics.sum("tenon_serve_waiting_calls", &[]);
-        counts = (connections, waiting, process::marked(project.mark()).len());
+        counts = (connections, waiting, process_stats::marked(project.mark()).len());
         counts == (1, 0, at_rest)
     };
     if !eventually(is_at_rest).await {
@@ -343,7 +343,11 @@ async fn settle(clients: &Clients, project: &Project, at_rest: usize) -> io::Res
 }
 
 /// Ends the server while calls are in flight, which are answered. Gives how long it took.
-async fn end(clients: &Clients, project: &Project, served: &mut Served) -> io::Result<Duration> {
+async fn end(
+    clients: &ClientContext,
+    project: &Project,
+    served: &mut Served,
+) -> io::Result<Duration> {
     let tally = &clients.tally;
     let mut last = JoinSet::new();
     let mut numbers = Vec::new();

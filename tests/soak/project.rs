@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::process;
+use crate::process_stats;
 
 mod guests {
     #![allow(dead_code)]
@@ -119,7 +119,7 @@ impl Project {
     pub(crate) fn kill_server(&self) -> bool {
         let Some(number) = self.starts(SERVERS[0]).pop() else { return false };
         // Another process may have its number by now.
-        if !process::is_marked(number, self.path(SERVERS[0]).to_str().unwrap_or_default()) {
+        if !process_stats::is_marked(number, self.path(SERVERS[0]).to_str().unwrap_or_default()) {
             return false;
         }
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw);

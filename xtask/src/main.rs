@@ -91,11 +91,11 @@ struct Package {
     name: String,
     /// The registries that it may go to, if that is said.
     publish: Option<Vec<String>>,
-    targets: Vec<Target>,
+    targets: Vec<CargoTarget>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
 }

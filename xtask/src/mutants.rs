@@ -91,12 +91,12 @@ struct Position {
 #[derive(Deserialize)]
 struct Survivors {
     #[serde(default)]
-    survivor: Vec<Survivor>,
+    survivor: Vec<AllowedSurvivor>,
 }
 
 /// One that may survive.
 #[derive(Deserialize)]
-struct Survivor {
+struct AllowedSurvivor {
     #[serde(flatten)]
     key: MutantKey,
     /// Why nothing is lost.
@@ -263,14 +263,14 @@ fn compare(
     }
     let tried: BTreeSet<&MutantKey> = chosen.iter().map(|number| &keys[*number]).collect();
     let all_tried = chosen.len() == woven.len();
-    for Survivor { key, .. } in known.survivor.iter().filter(|_| all_tried) {
+    for AllowedSurvivor { key, .. } in known.survivor.iter().filter(|_| all_tried) {
         if !tried.contains(key) {
             eprintln!("there is no such change any more: {key}");
             problems += 1;
         }
     }
     // This is no problem: a busy machine may have taken too long for the tests.
-    for Survivor { key, .. } in &known.survivor {
+    for AllowedSurvivor { key, .. } in &known.survivor {
         if tried.contains(key) && !found.contains(key) {
             eprintln!("a test notices it by now, or took too long: {key}");
         }

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tenon_config::config::ClientSettings;
+use tenon_config::config::SamplingAndMessageSettings;
 use tenon_host::services::{
-    CallClient, ClientFeature, ClientFeatures, Messaging, Offers, Requester,
+    AskingPlugin, CallClient, ClientFeature, ClientFeatures, Messaging, Offers,
 };
 use tenon_host::types::completion_json;
 use tenon_host::types::text::{one_line, visible};
@@ -39,8 +39,8 @@ pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     /// Answers that were prepared; nothing where there are none.
-    answers: Option<Mutex<ClientAnswers>>,
-    settings: ClientSettings,
+    answers: Option<Mutex<ScriptedAnswers>>,
+    settings: SamplingAndMessageSettings,
     /// There is one terminal, and one question at a time.
     terminal: Arc<AsyncMutex<()>>,
     /// Where the model is, once there is a platform.
@@ -61,21 +61,21 @@ impl PreparedAnswers {
     pub(crate) fn read(common: &Common) -> Result<Option<Self>, crate::error::Error> {
         let Some(file) = &common.answers else { return Ok(None) };
         let value = output::read_json("answers", &format!("@{}", file.display()))?;
-        ClientAnswers::read(value.clone()).map_err(|problem| {
+        ScriptedAnswers::read(value.clone()).map_err(|problem| {
             crate::error::Error::Input(format!("{}: {problem}", file.display()))
         })?;
         Ok(Some(Self(value)))
     }
 
     /// All of them, from the first. What another program sent may be none.
-    fn all(&self) -> ClientAnswers {
-        ClientAnswers::read(self.0.clone()).unwrap_or_default()
+    fn all(&self) -> ScriptedAnswers {
+        ScriptedAnswers::read(self.0.clone()).unwrap_or_default()
     }
 }
 
 /// Answers to what servers ask of their user.
 #[derive(Default)]
-struct ClientAnswers {
+struct ScriptedAnswers {
     rest: VecDeque<Answer>,
     /// Whether the last is for all that follow.
     repeats: bool,
@@ -91,7 +91,7 @@ enum Answer {
     Cancel,
 }
 
-impl ClientAnswers {
+impl ScriptedAnswers {
     /// Reads one answer, which is for every question, or a list with one for each.
     fn read(value: Value) -> Result<Self, String> {
         let (list, repeats) = match value {
@@ -128,7 +128,7 @@ impl Answer {
 impl Client {
     pub(crate) fn new(
         common: &Common,
-        settings: ClientSettings,
+        settings: SamplingAndMessageSettings,
     ) -> Result<Self, crate::error::Error> {
         Ok(Self(Arc::new(Inner {
             answers: PreparedAnswers::read(common)?.map(|answers| Mutex::new(answers.all())),
@@ -164,7 +164,7 @@ impl Client {
     /// The answer that was prepared, or that somebody gives on the terminal.
     async fn answer(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         ask: impl FnOnce() -> Option<Answer> + Send + 'static,
     ) -> Answer {
         if let Some(answers) = &self.0.answers {
@@ -204,7 +204,7 @@ impl ClientFeatures for Client {
         remedy.into()
     }
 
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         let fields = form::fields(&form.schema).map_err(Error::invalid_input)?;
         let (shown, plugin) = (fields.clone(), requester.plugin.clone());
         let ask = move || ask_form(&plugin, &form.message, &shown);
@@ -228,7 +228,11 @@ impl ClientFeatures for Client {
         })
     }
 
-    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(
+        &self,
+        requester: &AskingPlugin,
+        page: UrlRequest,
+    ) -> Result<UrlAnswer, Error> {
         let plugin = requester.plugin.clone();
         Ok(match self.answer(requester, move || ask_page(&plugin, &page)).await {
             Answer::Accept(_) => UrlAnswer::Accepted,
@@ -239,10 +243,10 @@ impl ClientFeatures for Client {
 
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
-        let ClientSettings { sampling_model, sampling_asks, .. } = &self.0.settings;
+        let SamplingAndMessageSettings { sampling_model, sampling_asks, .. } = &self.0.settings;
         let (Some(model), Some(platform)) = (sampling_model, self.0.platform.get()) else {
             return Err(Error::denied("no default model is configured"));
         };
@@ -415,12 +419,13 @@ mod tests {
     #[test]
     fn answers_are_for_each_question_or_for_all() {
         let accept = |value: Value| Some(Answer::Accept(value.as_object().unwrap().clone()));
-        let mut one = ClientAnswers::read(json!({ "accept": { "a": 1 } })).unwrap();
+        let mut one = ScriptedAnswers::read(json!({ "accept": { "a": 1 } })).unwrap();
         assert_eq!(
             (one.next(), one.next()),
             (accept(json!({ "a": 1 })), accept(json!({ "a": 1 })))
         );
-        let mut list = ClientAnswers::read(json!(["decline", { "accept": {} }, "cancel"])).unwrap();
+        let mut list =
+            ScriptedAnswers::read(json!(["decline", { "accept": {} }, "cancel"])).unwrap();
         assert_eq!(list.next(), Some(Answer::Decline));
         assert_eq!(list.next(), accept(json!({})));
         assert_eq!((list.next(), list.next()), (Some(Answer::Cancel), None));
@@ -431,7 +436,7 @@ mod tests {
             json!({ "accept": {}, "b": 1 }),
             json!([1]),
         ] {
-            assert!(ClientAnswers::read(value.clone()).is_err(), "{value}");
+            assert!(ScriptedAnswers::read(value.clone()).is_err(), "{value}");
         }
     }
 }

@@ -5,23 +5,25 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tenon_call_approvals::CallApprovalError;
-use tenon_config::admit::{Contents, Rules};
+use tenon_config::admit::{ContentDigests, Rules};
 use tenon_config::approvals::{ApprovalFile, FormerApproval};
 use tenon_config::discover::Candidate;
 use tenon_host::runs::RunState;
-use tenon_host::services::{Approval, ApprovalRequest, ApprovalScope, CallApproval, PendingCall};
+use tenon_host::services::{
+    ApprovalRequest, ApprovalScope, ApproverDecision, GrantDecision, PendingCall,
+};
 use tenon_host::types::name::nearest;
 use tenon_runs::Runs;
 
 use crate::approval::{
     CapabilityValues, answer, approved, ask, command_form, is_terminal, left_out, shown,
 };
-use crate::authored::same;
 use crate::call_approval::{self, json_of_standing, of_pending, of_standing};
 use crate::error::{Error, Exit};
 use crate::hint::{self, quoted};
 use crate::open::FoundPlugins;
 use crate::paused_run::resume_hint;
+use crate::plugin_in_folder::same;
 use crate::store::StorePlace;
 use crate::{Common, blocking, open, output, pins, store};
 
@@ -128,7 +130,7 @@ fn grant(text: &str) -> Result<(String, String), String> {
 /// A plugin that is to be approved.
 struct PendingApproval {
     request: ApprovalRequest,
-    approval: Approval,
+    approval: GrantDecision,
     /// What was approved before.
     former: Option<FormerApproval>,
     /// What the user wants to grant, where that is said.
@@ -160,7 +162,7 @@ pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Err
     }
     let candidates = &found.discovery.candidates;
     let host_environment = &found.sources.host_environment;
-    let locks = Rules::default().contents(Contents::read(candidates));
+    let locks = Rules::default().contents(ContentDigests::read(candidates));
     let mut asked = Vec::new();
     for candidate in candidates {
         let is_named = args.plugins.iter().any(|id| id == candidate.id());
@@ -173,7 +175,7 @@ pub(crate) async fn run(common: &Common, mut args: Args) -> Result<ExitCode, Err
             return Err(Error::Refused { problem, hint: refusal.remedy() });
         }
         let approval = file.verdict(&request)?;
-        if args.all && matches!(approval, Approval::Granted(_)) {
+        if args.all && matches!(approval, GrantDecision::Granted(_)) {
             continue;
         }
         let wanted = match args.grant.is_empty() {
@@ -279,15 +281,15 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
         }
         let decided = decide(common, args, call, &scope)?;
         let (is_approved, standing, came_to) = match decided {
-            CallApproval::Approved { scope, holds } => {
+            ApproverDecision::Approved { scope, holds } => {
                 let holds = holds.or(args.call.expires);
                 (true, approvals.approve(id, scope, holds, now)?, "approved")
             }
-            CallApproval::Denied { reason } => {
+            ApproverDecision::Denied { reason } => {
                 approvals.deny(id, reason, now)?;
                 (false, None, "denied")
             }
-            CallApproval::Undecided => (false, None, "not decided"),
+            ApproverDecision::Undecided => (false, None, "not decided"),
         };
         if !common.json {
             match &standing {
@@ -353,8 +355,8 @@ fn decide(
     args: &Args,
     call: &PendingCall,
     scope: &ApprovalScope,
-) -> Result<CallApproval, Error> {
-    let as_said = || CallApproval::Approved { scope: scope.clone(), holds: args.call.expires };
+) -> Result<ApproverDecision, Error> {
+    let as_said = || ApproverDecision::Approved { scope: scope.clone(), holds: args.call.expires };
     if args.yes {
         return Ok(as_said());
     }
@@ -364,11 +366,11 @@ fn decide(
     }
     if !args.call.is_said() {
         let asked = call_approval::ask(call.call.session.is_some(), call.call.run.is_some());
-        return Ok(asked.unwrap_or(CallApproval::Undecided));
+        return Ok(asked.unwrap_or(ApproverDecision::Undecided));
     }
     Ok(match answer("approve it so? [y]es, [n]o: ").as_deref() {
         Some("y" | "yes") => as_said(),
-        _ => CallApproval::Undecided,
+        _ => ApproverDecision::Undecided,
     })
 }
 
@@ -388,7 +390,7 @@ pub(crate) async fn installed(
     let Some(request) = candidate.and_then(Candidate::approval_request) else { return Ok(None) };
     let file = found.kept_approvals()?;
     let approval = file.verdict(&request)?;
-    if matches!(approval, Approval::Granted(_)) {
+    if matches!(approval, GrantDecision::Granted(_)) {
         return Ok(None);
     }
     let former = file.former(&request)?;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::authored::AuthoredPlugins;
 use crate::component_build::{BuildProfile, build};
 use crate::error::Error;
 use crate::open::trust;
+use crate::plugin_in_folder::AuthoredPlugins;
 use crate::{Common, output, project_folder};
 
 /// Build the plugin of a folder, or those of a project

@@ -7,9 +7,9 @@ use tenon_host::types::ToolResult;
 use tenon_host::types::mcp_json::McpJson;
 
 use crate::client::PreparedAnswers;
-use crate::dev::{DevCall, call_running};
+use crate::dev::{ForwardedCall, call_running};
 use crate::error::{Error, Exit};
-use crate::tool_arguments::ToolArguments;
+use crate::tool_arguments::RawArguments;
 use crate::{Common, content, open, output, progress};
 
 /// Call a tool
@@ -41,11 +41,11 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let Args { name, arguments, timeout, agent, session } = args;
-    let arguments = ToolArguments::parse(&arguments)?;
+    let arguments = RawArguments::parse(&arguments)?;
     let caller = Caller { agent_id: agent, session_id: session, ..open::caller(timeout) };
     // A `tenon dev` of this project has the plugins loaded, and builds what was saved a moment ago.
     if common.is_of_project() {
-        let call = DevCall::new(name.clone(), arguments.clone(), caller.clone());
+        let call = ForwardedCall::new(name.clone(), arguments.clone(), caller.clone());
         let call = call.answered_by(PreparedAnswers::read(common)?);
         if let Some(result) = call_running(&common.project, &call).await? {
             return show(common, &result);

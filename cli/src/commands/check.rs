@@ -7,20 +7,20 @@ use std::process::ExitCode;
 use tenon_config::admit::Refusal;
 use tenon_config::discover::{Candidate, discover};
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
-use tenon_config::grant::{Capability, Eligibility, Need, NeedStatus};
-use tenon_host::services::{Approval, ApprovalRequest, Approver};
+use tenon_config::grant::{CapabilityRow, CapabilityStatus, Eligibility, NeedStatus};
+use tenon_host::services::{ApprovalRequest, Approver, GrantDecision};
 use tenon_host::types::HookPoint;
-use tenon_host::types::name::NameStyle;
+use tenon_host::types::name::ToolNameStyle;
 use tenon_host::types::text::one_line;
 use tenon_host::{Platform, PluginKind, PluginState, check_default_settings, check_settings};
 
 use crate::approval::CapabilityValues;
-use crate::authored::{AuthoredPlugin, AuthoredPlugins};
-use crate::component::{Component, Import, UNREADABLE, WORLDS};
+use crate::component::{Component, ImportCapability, UNREADABLE, WORLDS};
 use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
+use crate::listed_by_plugin::ListedByPlugin;
 use crate::open::trust;
-use crate::plugin_lists::PluginLists;
+use crate::plugin_in_folder::{AuthoredPlugins, PluginInFolder};
 use crate::templates::Language;
 use crate::{Common, open, output, project_folder};
 
@@ -91,7 +91,7 @@ const LARGE_COMPONENT_BYTES: usize = 32_000_000;
 pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let folder = project_folder::of_author(common, args.folder.as_deref());
     let authored = AuthoredPlugins::read(common, &folder)?;
-    let builds = |authored: &AuthoredPlugin| authored.plugin.component().is_some();
+    let builds = |authored: &PluginInFolder| authored.plugin.component().is_some();
     if !args.no_build && authored.plugins.iter().any(builds) {
         trust::require_code(common, &folder)?;
     }
@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-async fn check(authored: &AuthoredPlugin, args: &Args) -> Result<Report, Error> {
+async fn check(authored: &PluginInFolder, args: &Args) -> Result<Report, Error> {
     let plugin = &authored.plugin;
     if plugin.kind() == PluginKind::Mcp {
         let problem =
@@ -227,7 +227,7 @@ fn show(report: &Report) -> Result<(), Error> {
 /// Checks the bytes of a component, and its manifest against them.
 fn check_component(
     findings: &mut Findings,
-    authored: &AuthoredPlugin,
+    authored: &PluginInFolder,
     path: &Path,
 ) -> Result<(), Error> {
     let bytes =
@@ -287,7 +287,7 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Cap
         let name = &import.import;
         match import
             .capability
-            .and_then(Capability::named)
+            .and_then(CapabilityRow::named)
             .map(|capability| capability.availability)
         {
             None => findings
@@ -306,9 +306,11 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Cap
             ) => {}
         }
     }
-    for need in Need::all(&component.import_names(), requested, &CapabilityValues::new()) {
+    for need in
+        CapabilityStatus::all(&component.import_names(), requested, &CapabilityValues::new())
+    {
         let Some(problem) = need.problem() else { continue };
-        let line = Capability::named(need.capability).and_then(|capability| {
+        let line = CapabilityRow::named(need.capability).and_then(|capability| {
             match capability.availability {
                 Eligibility::OnRequest { line, .. } => Some(line),
                 _ => None,
@@ -325,7 +327,7 @@ fn check_imports(findings: &mut Findings, component: &Component, requested: &Cap
 }
 
 /// Whether those who only look at the component learn what it is.
-fn check_metadata(findings: &mut Findings, authored: &AuthoredPlugin, component: &Component) {
+fn check_metadata(findings: &mut Findings, authored: &PluginInFolder, component: &Component) {
     // Where it is written down, if anywhere here.
     let language = Language::of_component(&authored.folder).ok();
     let line = |key: &str, value: &str| {
@@ -357,7 +359,7 @@ fn check_metadata(findings: &mut Findings, authored: &AuthoredPlugin, component:
     }
 }
 
-fn check_manifest(findings: &mut Findings, authored: &AuthoredPlugin) {
+fn check_manifest(findings: &mut Findings, authored: &PluginInFolder) {
     if authored.plugin.description().is_none() {
         let line = "add to [plugin] in plugin.toml: description = \"…\"";
         findings.warning("plugin.toml has no description", Some(line.into()));
@@ -370,7 +372,7 @@ fn check_manifest(findings: &mut Findings, authored: &AuthoredPlugin) {
 }
 
 /// Holds the settings of the manifest against its schema.
-fn check_settings_schema(findings: &mut Findings, authored: &AuthoredPlugin) {
+fn check_settings_schema(findings: &mut Findings, authored: &PluginInFolder) {
     let Candidate { settings, settings_schema: Some(schema), .. } = &authored.plugin else {
         return;
     };
@@ -380,7 +382,7 @@ fn check_settings_schema(findings: &mut Findings, authored: &AuthoredPlugin) {
 }
 
 /// Takes over what every host has against it, whatever is granted. Whether there is nothing.
-async fn check_admission(findings: &mut Findings, authored: &AuthoredPlugin) -> bool {
+async fn check_admission(findings: &mut Findings, authored: &PluginInFolder) -> bool {
     let Some(refusal) = open::refusal(&authored.plugin).await else { return true };
     match &refusal {
         // Before it was built there is nothing that could be approved.
@@ -393,12 +395,12 @@ async fn check_admission(findings: &mut Findings, authored: &AuthoredPlugin) -> 
 }
 
 /// Approves of everything, and grants nothing.
-struct ApproveWithoutGrants;
+struct GrantNone;
 
 #[async_trait]
-impl Approver for ApproveWithoutGrants {
-    async fn approve(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Granted(CapabilityValues::new())
+impl Approver for GrantNone {
+    async fn approve(&self, _: &ApprovalRequest) -> GrantDecision {
+        GrantDecision::Granted(CapabilityValues::new())
     }
 }
 
@@ -406,7 +408,7 @@ impl Approver for ApproveWithoutGrants {
 async fn try_hook(
     findings: &mut Findings,
     platform: &Platform,
-    authored: &AuthoredPlugin,
+    authored: &PluginInFolder,
     point: &HookPoint,
 ) -> Result<(), Error> {
     let report = platform.fire(point, point.example_context(), &open::caller(None)).await?;
@@ -428,7 +430,7 @@ async fn try_hook(
 /// Has the plugin register, and takes over what a host finds wrong with that.
 async fn register(
     findings: &mut Findings,
-    authored: &AuthoredPlugin,
+    authored: &PluginInFolder,
 ) -> Result<Option<Registered>, Error> {
     let id = authored.plugin.id();
     let sources = authored.sources.clone();
@@ -436,8 +438,7 @@ async fn register(
     // What its settings have to be is for those who use it to set.
     let schemas = discovery.candidates.iter_mut().filter_map(|of| of.settings_schema.as_mut());
     schemas.for_each(|schema| drop(schema.remove("required")));
-    let builder =
-        Platform::builder().sources(sources).discovery(discovery).approver(ApproveWithoutGrants);
+    let builder = Platform::builder().sources(sources).discovery(discovery).approver(GrantNone);
     let platform = builder.build().await?;
     let registry = platform.registry();
     let reports = platform.plugins();
@@ -449,7 +450,7 @@ async fn register(
             for tool in plugin.tools() {
                 check_name(findings, &authored.plugin, &tool.definition.name);
             }
-            let listing = PluginLists::of(&platform, id).await;
+            let listing = ListedByPlugin::of(&platform, id).await;
             check_listing(findings, &authored.plugin, &listing);
             // A point runs all of its handlers.
             let mut points: Vec<_> = plugin.hooks().iter().map(|hook| &hook.point).collect();
@@ -504,7 +505,7 @@ async fn register(
 }
 
 /// Whether the plugin lists what it has. One that requests something may need it for that.
-fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &PluginLists) {
+fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &ListedByPlugin) {
     let id = plugin.id();
     for (what, listed) in listing.parts() {
         let Err(error) = &listed.0 else { continue };
@@ -523,7 +524,7 @@ fn check_listing(findings: &mut Findings, plugin: &Candidate, listing: &PluginLi
 
 /// Whether a tool is offered by the name that its plugin gives it.
 fn check_name(findings: &mut Findings, plugin: &Candidate, name: &str) {
-    let style = NameStyle::default();
+    let style = ToolNameStyle::default();
     let offered = style.render(plugin.id(), plugin.namespace(), name);
     if offered.as_str() != format!("{}{name}", style.prefix(plugin.id(), plugin.namespace())) {
         let problem = format!("its tool \"{name}\" is offered as {offered}");
@@ -540,12 +541,12 @@ fn is_unset(plugin: &Candidate) -> bool {
 }
 
 /// Whether a component imports what its manifest requests, and cannot start without.
-fn imports_what_is_lent(authored: &AuthoredPlugin) -> bool {
+fn imports_what_is_lent(authored: &PluginInFolder) -> bool {
     let bytes =
         authored.plugin.component().and_then(|path| files::read(path, MAX_COMPONENT_BYTES).ok());
     let component = bytes.and_then(|bytes| Component::read(&bytes).ok());
     let requested = authored.plugin.requested();
-    let is_requested = |import: &Import| {
+    let is_requested = |import: &ImportCapability| {
         import.capability.is_some_and(|capability| requested.contains_key(capability))
     };
     component.is_some_and(|component| component.imports.iter().any(is_requested))

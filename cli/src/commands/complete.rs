@@ -131,7 +131,7 @@ async fn misspelt(platform: &Platform, model: &str, error: CallError) -> CallErr
 async fn list(common: &Common, platform: &Platform) -> Result<ExitCode, Error> {
     let models = platform.models().await;
     if common.json {
-        let form = |model: &tenon_host::Model| {
+        let form = |model: &tenon_host::ServedModel| {
             let info = &model.info;
             json!({
                 "plugin": &*model.plugin,

@@ -3,11 +3,11 @@
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use tenon_config::discover::{Candidate, ServerLocation, Source};
-use tenon_host::{Platform, ServerRecorder};
+use tenon_config::discover::{Candidate, CodeSource, ServerLocation};
+use tenon_host::{AccessRecorder, Platform};
 
+use crate::access_recording::{CallsToMake, RecordingReport, failed};
 use crate::error::Error;
-use crate::recording::{CallsToMake, RecordingReport, failed};
 use crate::{Common, open, output};
 
 /// Find out which capabilities an MCP server needs
@@ -37,7 +37,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let found = open::found(common)?.starting_servers();
     let candidate = local_server(&found, &server)?;
     let file = candidate.named_in().to_path_buf();
-    let recorder = ServerRecorder::of_needs().map_err(failed)?;
+    let recorder = AccessRecorder::of_needs().map_err(failed)?;
     let calls = CallsToMake::parse(&call)?;
     output::note(&format!("{server} runs once with all files of its user"));
     let found = found.recording(server.clone(), recorder.clone());
@@ -74,7 +74,7 @@ pub(super) fn local_server<'a>(
 ) -> Result<&'a Candidate, Error> {
     let candidate = found.candidate(server)?;
     match &candidate.source {
-        Source::Mcp(found) if matches!(found.place, ServerLocation::Child(_)) => Ok(candidate),
+        CodeSource::Mcp(found) if matches!(found.place, ServerLocation::Child(_)) => Ok(candidate),
         _ => Err(Error::Input(format!(
             "\"{server}\" is no MCP server that runs on this machine, so there is nothing to record"
         ))),

@@ -10,15 +10,15 @@ use tenon_config::diagnostic::chain;
 use tenon_config::discover::Candidate;
 use tenon_host::types::text::{one_line, visible};
 use tenon_host::{
-    BreakerState, ConfinementState, Diagnostic, Limits, NetworkTraffic, Platform, PluginKind,
-    PluginReport, PluginState, Registry, ServerRecorder, ServerReport,
+    AccessRecorder, BreakerState, ConfinementState, Diagnostic, Limits, NetworkTraffic, Platform,
+    PluginKind, PluginReport, PluginState, Registry, ServerReport,
 };
 
 use super::confine::{granted, local_server};
+use crate::access_recording::{CallsToMake, RecordingReport, failed};
 use crate::error::{Error, Exit};
 use crate::hint::as_typed;
-use crate::plugin_lists::{PluginList, PluginLists};
-use crate::recording::{CallsToMake, RecordingReport, failed};
+use crate::listed_by_plugin::{ListedByPlugin, ListedNames};
 use crate::{Common, open, output};
 
 /// Start all plugins and report their state
@@ -120,7 +120,7 @@ async fn trace_server(
         return Err(Error::Input("`--trace` is for one server".into()));
     };
     let file = local_server(&found, server)?.named_in().to_path_buf();
-    let recorder = ServerRecorder::of_refusals().map_err(failed)?;
+    let recorder = AccessRecorder::of_refusals().map_err(failed)?;
     let found = found.recording(server.clone(), recorder.clone());
     let platform = found.build(|candidate: &Candidate| candidate.id() == server);
     open::with(common, platform, async |platform| {
@@ -166,11 +166,11 @@ async fn trace_server(
 async fn listings(
     platform: &Platform,
     is_asked: impl Fn(&str) -> bool,
-) -> BTreeMap<String, PluginLists> {
+) -> BTreeMap<String, ListedByPlugin> {
     let registry = platform.registry();
     let plugins = registry.plugins().iter().filter(|plugin| is_asked(plugin.id()));
     let listings = plugins.map(async |plugin| {
-        (plugin.id().to_string(), PluginLists::of(platform, plugin.id()).await)
+        (plugin.id().to_string(), ListedByPlugin::of(platform, plugin.id()).await)
     });
     join_all(listings).await.into_iter().collect()
 }
@@ -193,7 +193,7 @@ fn held(platform: &Platform, is_asked: impl Fn(&str) -> bool) -> Vec<Diagnostic>
 /// What there is to say.
 struct DoctorReport<'a> {
     registry: Arc<Registry>,
-    listings: BTreeMap<String, PluginLists>,
+    listings: BTreeMap<String, ListedByPlugin>,
     reports: Vec<&'a PluginReport>,
     /// What is to be said of no plugin, or of one that is there all the same.
     notes: Vec<&'a Diagnostic>,
@@ -243,7 +243,7 @@ impl DoctorReport<'_> {
             more.push(format!("tools: {}", tools.join(", ")));
         }
         let listing = self.listings.get(&report.plugin);
-        for (what, listed) in listing.into_iter().flat_map(PluginLists::parts) {
+        for (what, listed) in listing.into_iter().flat_map(ListedByPlugin::parts) {
             match &listed.0 {
                 Ok(names) if names.is_empty() => {}
                 Ok(names) => more.push(format!("{what}: {}", names.join(", "))),
@@ -358,8 +358,9 @@ impl DoctorReport<'_> {
     fn row(&self, report: &PluginReport) -> Value {
         let listing = self.listings.get(&report.plugin);
         // It has none if it is not there; how many, a plugin that does not list them does not say.
-        let count =
-            |of: fn(&PluginLists) -> &PluginList| listing.map_or(Some(0), |all| of(all).count());
+        let count = |of: fn(&ListedByPlugin) -> &ListedNames| {
+            listing.map_or(Some(0), |all| of(all).count())
+        };
         json!({
             "plugin": report.plugin,
             "kind": report.kind,
@@ -386,8 +387,9 @@ impl DoctorReport<'_> {
     /// Whether a plugin is there, and with what: `github (ok, 12 tools)`.
     fn standing(&self, report: &PluginReport) -> String {
         let listing = self.listings.get(&report.plugin);
-        let count =
-            |of: fn(&PluginLists) -> &PluginList| listing.map_or(0, |all| of(all).names().len());
+        let count = |of: fn(&ListedByPlugin) -> &ListedNames| {
+            listing.map_or(0, |all| of(all).names().len())
+        };
         let counts = [
             (report.tools, "tool"),
             (report.hooks, "hook"),

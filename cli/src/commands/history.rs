@@ -11,7 +11,7 @@ use tenon_call_approvals::{
 };
 use tenon_host::CallKind;
 use tenon_host::history::{HistoryError, LOG, Query, Record, check, read, read_from};
-use tenon_host::services::{LogCheck, LogSummary, Store, StoreError};
+use tenon_host::services::{LogIntegrity, LogSummary, Store, StoreError};
 use tenon_host::types::text::one_line;
 use tenon_runs::Runs;
 use tenon_store::check_log;
@@ -69,7 +69,7 @@ enum Verb {
     Verify {
         /// A record of `calls` or `approvals` that was noted: it must still have this hash; can be repeated
         #[arg(long, value_name = "LOG=NUMBER:HASH", value_parser = noted)]
-        noted: Vec<NotedEntry>,
+        noted: Vec<NotedHash>,
     },
     /// Show what was asked for, approved and denied of single calls, the latest last
     Approvals {
@@ -92,7 +92,7 @@ const LOGS: [(&str, &str); 2] = [("calls", LOG), ("approvals", APPROVAL_LOG)];
 
 /// An entry of a log of which somebody has noted the hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct NotedEntry {
+struct NotedHash {
     /// One of [`LOGS`].
     log: (&'static str, &'static str),
     number: u64,
@@ -100,7 +100,7 @@ struct NotedEntry {
     hash: String,
 }
 
-fn noted(text: &str) -> Result<NotedEntry, String> {
+fn noted(text: &str) -> Result<NotedHash, String> {
     let parts = text.split_once('=').and_then(|(log, entry)| Some((log, entry.split_once(':')?)));
     let (log, (number, hash)) = parts.ok_or("it is not LOG=NUMBER:HASH, such as calls=17:0f3a…")?;
     let known = LOGS.into_iter().find(|(name, _)| *name == log);
@@ -112,7 +112,7 @@ fn noted(text: &str) -> Result<NotedEntry, String> {
     if hash.len() != 64 || !hash.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err("a hash has 64 hexadecimal digits".into());
     }
-    Ok(NotedEntry { log, number, hash: hash.to_ascii_lowercase() })
+    Ok(NotedHash { log, number, hash: hash.to_ascii_lowercase() })
 }
 
 fn failed_to_read(error: HistoryError) -> Error {
@@ -175,7 +175,7 @@ fn folder_of(file: &Path) -> &Path {
 }
 
 /// Says whether all records, approvals of calls and journals are as they were written.
-fn verify(common: &Common, place: StorePlace, noted: Vec<NotedEntry>) -> Result<ExitCode, Error> {
+fn verify(common: &Common, place: StorePlace, noted: Vec<NotedHash>) -> Result<ExitCode, Error> {
     let calls = match &place {
         StorePlace::File(file) => check(folder_of(file)).map_err(failed_to_read)?,
         StorePlace::Shared(store) => check_log(&**store, LOG)?,
@@ -226,7 +226,7 @@ fn check_runs(runs: &Runs) -> Result<(usize, Vec<String>), Error> {
 
 /// What became of an entry that was noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotedOutcome {
+enum NotedHashCheck {
     /// It has the hash that was noted.
     AsNoted,
     /// It has another one.
@@ -240,9 +240,9 @@ enum NotedOutcome {
 /// Looks for an entry that was noted. Without a database it is missing.
 fn check_noted(
     store: Option<&dyn Store>,
-    NotedEntry { log: (_, log), number, hash }: &NotedEntry,
-) -> Result<NotedOutcome, StoreError> {
-    let Some(store) = store else { return Ok(NotedOutcome::Missing) };
+    NotedHash { log: (_, log), number, hash }: &NotedHash,
+) -> Result<NotedHashCheck, StoreError> {
+    let Some(store) = store else { return Ok(NotedHashCheck::Missing) };
     let found = store.entries_from(log, *number, 1)?.pop();
     // Later than the entry, which may have made room meanwhile.
     let summary = store.log(log)?.unwrap_or(LogSummary::EMPTY);
@@ -250,53 +250,53 @@ fn check_noted(
         Some(entry) => entry.hash,
         // That of the last one that has gone is kept.
         None if number.checked_add(1) == Some(summary.first) => summary.before,
-        None if *number < summary.first => return Ok(NotedOutcome::Forgotten),
-        None => return Ok(NotedOutcome::Missing),
+        None if *number < summary.first => return Ok(NotedHashCheck::Forgotten),
+        None => return Ok(NotedHashCheck::Missing),
     };
     Ok(match found.to_string() == *hash {
-        true => NotedOutcome::AsNoted,
-        false => NotedOutcome::Changed,
+        true => NotedHashCheck::AsNoted,
+        false => NotedHashCheck::Changed,
     })
 }
 
 /// What `tenon history verify` has found.
 struct Verification {
-    calls: LogCheck,
-    approvals: LogCheck,
+    calls: LogIntegrity,
+    approvals: LogIntegrity,
     /// Approvals and standing approvals that the log of approvals does not bear out.
     undocumented: Vec<String>,
     /// Approvals that cannot be read.
     unreadable: Vec<String>,
     runs: usize,
     changed_runs: Vec<String>,
-    noted: Vec<(NotedEntry, NotedOutcome)>,
+    noted: Vec<(NotedHash, NotedHashCheck)>,
 }
 
 impl Verification {
     /// The record of calls was checked, and nothing else is there.
-    fn of_calls(calls: LogCheck) -> Self {
-        let approvals = LogCheck::Whole(LogSummary::EMPTY);
+    fn of_calls(calls: LogIntegrity) -> Self {
+        let approvals = LogIntegrity::Whole(LogSummary::EMPTY);
         let (undocumented, unreadable, changed_runs) = (Vec::new(), Vec::new(), Vec::new());
         let (runs, noted) = (0, Vec::new());
         Self { calls, approvals, undocumented, unreadable, runs, changed_runs, noted }
     }
 
     /// The logs, with what they are called.
-    fn logs(&self) -> [(&'static str, LogCheck); 2] {
+    fn logs(&self) -> [(&'static str, LogIntegrity); 2] {
         let [(calls, _), (approvals, _)] = LOGS;
         [(calls, self.calls), (approvals, self.approvals)]
     }
 
     fn is_whole(&self) -> bool {
         let changed = [&self.undocumented, &self.unreadable, &self.changed_runs];
-        self.logs().iter().all(|(_, checked)| matches!(checked, LogCheck::Whole(_)))
+        self.logs().iter().all(|(_, checked)| matches!(checked, LogIntegrity::Whole(_)))
             && changed.iter().all(|ids| ids.is_empty())
-            && self.noted.iter().all(|(_, outcome)| *outcome == NotedOutcome::AsNoted)
+            && self.noted.iter().all(|(_, outcome)| *outcome == NotedHashCheck::AsNoted)
     }
 
     fn to_json(&self) -> Value {
         let logs = self.logs().map(|(name, checked)| match checked {
-            LogCheck::Whole(log) => json!({
+            LogIntegrity::Whole(log) => json!({
                 "log": name,
                 "isWhole": true,
                 "records": log.next - log.first,
@@ -304,17 +304,17 @@ impl Verification {
                 "next": log.next,
                 "lastHash": log.last.to_string(),
             }),
-            LogCheck::Broken(number) => {
+            LogIntegrity::Broken(number) => {
                 json!({ "log": name, "isWhole": false, "brokenAt": number })
             }
         });
         let noted = self.noted.iter().map(|(entry, outcome)| {
-            let NotedEntry { log: (name, _), number, hash } = entry;
+            let NotedHash { log: (name, _), number, hash } = entry;
             let outcome = match outcome {
-                NotedOutcome::AsNoted => "as-noted",
-                NotedOutcome::Changed => "changed",
-                NotedOutcome::Missing => "missing",
-                NotedOutcome::Forgotten => "forgotten",
+                NotedHashCheck::AsNoted => "as-noted",
+                NotedHashCheck::Changed => "changed",
+                NotedHashCheck::Missing => "missing",
+                NotedHashCheck::Forgotten => "forgotten",
             };
             json!({ "log": name, "number": number, "hash": hash, "outcome": outcome })
         });
@@ -351,14 +351,14 @@ impl Verification {
             }
         }
         lines.extend(self.noted.iter().map(|(entry, outcome)| {
-            let NotedEntry { log: (name, _), number, .. } = entry;
+            let NotedHash { log: (name, _), number, .. } = entry;
             let outcome = match outcome {
-                NotedOutcome::AsNoted => "has the hash that was noted",
-                NotedOutcome::Changed => {
+                NotedHashCheck::AsNoted => "has the hash that was noted",
+                NotedHashCheck::Changed => {
                     "has another hash than was noted: it or an earlier one was changed"
                 }
-                NotedOutcome::Missing => "was noted, and is not there: records were removed",
-                NotedOutcome::Forgotten => {
+                NotedHashCheck::Missing => "was noted, and is not there: records were removed",
+                NotedHashCheck::Forgotten => {
                     "was noted, and cannot be checked: the log was full, and newer ones took its place"
                 }
             };
@@ -422,10 +422,10 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
 }
 
 /// What is said of a log that was checked.
-fn verified(name: &str, checked: LogCheck) -> String {
+fn verified(name: &str, checked: LogIntegrity) -> String {
     match checked {
-        LogCheck::Whole(LogSummary { next: 1, .. }) => format!("{name}: there are no records"),
-        LogCheck::Whole(LogSummary { first, next, last: hash, .. }) => {
+        LogIntegrity::Whole(LogSummary { next: 1, .. }) => format!("{name}: there are no records"),
+        LogIntegrity::Whole(LogSummary { first, next, last: hash, .. }) => {
             let (records, last) = (next - first, next - 1);
             match first {
                 1 if records == 1 => {
@@ -439,7 +439,7 @@ fn verified(name: &str, checked: LogCheck) -> String {
                 ),
             }
         }
-        LogCheck::Broken(number) => format!(
+        LogIntegrity::Broken(number) => format!(
             "{name}: record {number} is missing or was changed: nothing from there on is certain"
         ),
     }
@@ -534,26 +534,26 @@ mod tests {
     fn a_noted_record_is_there_as_it_was() {
         let (store, hashes) = store(5, 2);
         let check =
-            |store: Option<&dyn Store>, number: u64, hash: LogHash, expected: NotedOutcome| {
-                let entry = NotedEntry { log: LOGS[0], number, hash: hash.to_string() };
+            |store: Option<&dyn Store>, number: u64, hash: LogHash, expected: NotedHashCheck| {
+                let entry = NotedHash { log: LOGS[0], number, hash: hash.to_string() };
                 assert_eq!(check_noted(store, &entry).unwrap(), expected, "{number}");
             };
-        let is = |number: u64, of: usize, expected: NotedOutcome| {
+        let is = |number: u64, of: usize, expected: NotedHashCheck| {
             check(Some(&store), number, hashes[of - 1], expected);
         };
-        is(5, 5, NotedOutcome::AsNoted);
-        is(4, 4, NotedOutcome::AsNoted);
-        is(4, 5, NotedOutcome::Changed);
+        is(5, 5, NotedHashCheck::AsNoted);
+        is(4, 4, NotedHashCheck::AsNoted);
+        is(4, 5, NotedHashCheck::Changed);
         // The hash of the last one that made room is kept.
-        is(3, 3, NotedOutcome::AsNoted);
-        is(3, 2, NotedOutcome::Changed);
-        is(2, 2, NotedOutcome::Forgotten);
-        is(6, 5, NotedOutcome::Missing);
-        is(u64::MAX, 5, NotedOutcome::Missing);
-        check(None, 5, hashes[4], NotedOutcome::Missing);
+        is(3, 3, NotedHashCheck::AsNoted);
+        is(3, 2, NotedHashCheck::Changed);
+        is(2, 2, NotedHashCheck::Forgotten);
+        is(6, 5, NotedHashCheck::Missing);
+        is(u64::MAX, 5, NotedHashCheck::Missing);
+        check(None, 5, hashes[4], NotedHashCheck::Missing);
         store.remove_log(LOG).unwrap();
-        is(5, 5, NotedOutcome::Missing);
-        is(1, 1, NotedOutcome::Missing);
+        is(5, 5, NotedHashCheck::Missing);
+        is(1, 1, NotedHashCheck::Missing);
     }
 
     #[test]
@@ -575,11 +575,11 @@ mod tests {
             "calls: 2 records, number 4 to 5, are as they were written, the last with the hash HASH; \
              older ones have made room for them",
         );
-        let nothing = LogCheck::Whole(LogSummary::EMPTY);
+        let nothing = LogIntegrity::Whole(LogSummary::EMPTY);
         assert_eq!(verified("calls", nothing), "calls: there are no records");
         let whole = Verification::of_calls(nothing);
         assert!(whole.is_whole());
-        let entry = NotedEntry { log: LOGS[1], number: 7, hash: String::new() };
+        let entry = NotedHash { log: LOGS[1], number: 7, hash: String::new() };
         let ids = || vec!["A-0123456789AB".to_string()];
         for (found, expected) in [
             (
@@ -592,7 +592,7 @@ mod tests {
             ),
             (
                 Verification {
-                    noted: vec![(entry, NotedOutcome::Missing)],
+                    noted: vec![(entry, NotedHashCheck::Missing)],
                     ..Verification::of_calls(nothing)
                 },
                 "approvals: record 7 was noted, and is not there: records were removed",

@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use tenon_config::config::InstanceMode;
 use tenon_config::discover::Candidate;
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
-use tenon_config::grant::Need;
+use tenon_config::grant::CapabilityStatus;
 use tenon_config::policy::ConfinementMode;
 use tenon_host::Limits;
-use tenon_host::services::{Approval, GrantWarning};
+use tenon_host::services::{GrantDecision, GrantWarning};
 use tenon_host::types::text::one_line;
 
 use crate::approval::{CapabilityValues, command_form, command_lines};
-use crate::authored::same;
-use crate::component::{Component, Import};
+use crate::component::{Component, ImportCapability};
 use crate::error::Error;
 use crate::open::FoundPlugins;
+use crate::plugin_in_folder::same;
 use crate::{Common, open, output};
 
 /// Show what a component or plugin imports and requests, without running it
@@ -47,13 +47,13 @@ struct Inspection {
     exports: Vec<String>,
     imports: Vec<String>,
     /// What the imports need.
-    needs: Vec<Import>,
+    needs: Vec<ImportCapability>,
     /// The plugin of the project that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     plugin: Option<String>,
     /// How that plugin's manifest and its grants stand to what it imports.
     #[serde(skip_serializing_if = "Option::is_none")]
-    capabilities: Option<Vec<Need>>,
+    capabilities: Option<Vec<CapabilityStatus>>,
     /// What some of that means, which nobody should grant without knowing it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<GrantWarning>,
@@ -131,7 +131,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     let mut inspection = Inspection::of(component);
     if let (Some(plugin), Ok(found)) = (plugin, &found) {
         let granted = granted(found, plugin)?;
-        let needs = Need::all(&inspection.imports, &plugin.requested(), &granted);
+        let needs = CapabilityStatus::all(&inspection.imports, &plugin.requested(), &granted);
         inspection.warnings = warnings(found, plugin, &plugin.requested(), &granted);
         inspection.skills = plugin.skill_names().map(Into::into).collect();
         inspection.instance = plugin.instance();
@@ -177,7 +177,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
         output::line(format!("  {}", one_line(&export)))?;
     }
     output::line("imports:")?;
-    for Import { import, capability, granted } in needs {
+    for ImportCapability { import, capability, granted } in needs {
         let availability = match (capability, granted) {
             (Some(_), true) => String::new(),
             // What was granted is told below.
@@ -189,7 +189,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
     if let (Some(plugin), Some(capabilities)) = (plugin, capabilities) {
         output::line(format!("capabilities of plugin \"{plugin}\":"))?;
-        for Need { capability, verdict, requested, granted, .. } in &capabilities {
+        for CapabilityStatus { capability, verdict, requested, granted, .. } in &capabilities {
             output::line(format!("  {capability}: {verdict}"))?;
             values(capability, requested, granted, &warnings)?;
         }
@@ -213,8 +213,8 @@ fn granted(found: &FoundPlugins, plugin: &Candidate) -> Result<CapabilityValues,
         return Ok(CapabilityValues::new());
     };
     Ok(match file.verdict(&request)? {
-        Approval::Granted(granted) => request.within(&granted),
-        Approval::Undecided | Approval::Stale(_) => CapabilityValues::new(),
+        GrantDecision::Granted(granted) => request.within(&granted),
+        GrantDecision::Undecided | GrantDecision::Stale(_) => CapabilityValues::new(),
     })
 }
 

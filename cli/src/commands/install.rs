@@ -6,24 +6,24 @@ use std::process::ExitCode;
 use tenon_config::chain;
 use tenon_config::discover::{Candidate, id_of};
 use tenon_config::files::Digest;
-use tenon_config::grant::Need;
+use tenon_config::grant::CapabilityStatus;
 use tenon_config::lock::{LockFile, LockedPlugin};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
-use tenon_config::skills::SkillFiles;
+use tenon_config::skills::PluginSkillFiles;
 use tenon_host::types::text::one_line;
 use tenon_host::{HostEnvironment, check_settings, speaks};
 
-use crate::authored::same;
 use crate::commands::approve;
 use crate::error::Error;
 use crate::fetch::{FetchedPlugin, Fetcher, Source};
 use crate::fetch_error::FetchError;
 use crate::hint::quoted;
 use crate::installed::{
-    InstallFolder, ManifestSummary, PluginFiles, is_left_over, requests_as_written,
+    InstallFolder, InstallManifest, PluginFiles, is_left_over, requests_as_written,
 };
 use crate::open::trust;
-use crate::plugin_code::PluginCode;
+use crate::plugin_code::CheckedCode;
+use crate::plugin_in_folder::same;
 use crate::{Common, open, output};
 
 /// Install a plugin, or everything in the lock file
@@ -66,11 +66,11 @@ pub(crate) struct Args {
 
 /// A plugin that is to be installed.
 struct PreparedInstall {
-    about: ManifestSummary,
+    about: InstallManifest,
     locked: LockedPlugin,
     manifest: String,
     code: Vec<u8>,
-    skills: SkillFiles,
+    skills: PluginSkillFiles,
     /// Capabilities that it needs for what it imports, and does not request.
     unrequested: Vec<&'static str>,
 }
@@ -157,7 +157,7 @@ fn kept(source: &Source, place: &InstallFolder) -> String {
 impl PreparedInstall {
     fn new(fetched: FetchedPlugin, source: String, id: Option<&str>) -> Result<Self, Error> {
         let no = |problem: String| Error::Input(format!("{source}: {problem}"));
-        let read = PluginCode::read(&fetched).map_err(no)?;
+        let read = CheckedCode::read(&fetched).map_err(no)?;
         read.warn_of_debug_build(&source);
         let FetchedPlugin { name, code, manifest, skills, resolved, .. } = fetched;
         let (kind, component) = (read.kind(), read.component());
@@ -171,7 +171,7 @@ impl PreparedInstall {
         let version = own("version").filter(|version| semver::Version::parse(version).is_ok());
         let manifest = match manifest {
             Some(manifest) => match id {
-                Some(id) if ManifestSummary::read(&manifest).map_err(no)?.id != id => {
+                Some(id) if InstallManifest::read(&manifest).map_err(no)?.id != id => {
                     renamed(&manifest, id).map_err(no)?
                 }
                 _ => manifest,
@@ -189,14 +189,14 @@ impl PreparedInstall {
                 written(&id, version.as_deref(), own("description").as_deref(), &kind, &path)
             }
         };
-        let about = ManifestSummary::read(&manifest).map_err(no)?;
+        let about = InstallManifest::read(&manifest).map_err(no)?;
         skills.skills(Path::new("")).map_err(|error| no(chain(&error)))?;
         if about.kind != kind {
             return Err(no(format!("it is of kind {kind}, and its manifest says {}", about.kind)));
         }
         let requested = requests_as_written(&manifest);
         let unrequested = component.into_iter().flat_map(|component| {
-            Need::all(&component.import_names(), &requested, &Default::default())
+            CapabilityStatus::all(&component.import_names(), &requested, &Default::default())
         });
         let unrequested = unrequested.filter(|need| need.requested.is_empty());
         Ok(Self {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
-use tenon_config::discover::{Remote, ServerLocation, Source};
+use tenon_config::discover::{CodeSource, Remote, ServerLocation};
 use tenon_config::secret::SecretStore;
 use tenon_host::HostEnvironment;
 use url::Url;
@@ -119,7 +119,7 @@ pub(super) fn server_url(common: &Common, server: &str, to_use: bool) -> Result<
     let candidate = found.candidate(server)?;
     let here =
         || Error::Input(format!("\"{server}\" is no MCP server elsewhere: nobody logs in to it"));
-    let Source::Mcp(found) = &candidate.source else { return Err(here()) };
+    let CodeSource::Mcp(found) = &candidate.source else { return Err(here()) };
     let ServerLocation::Remote(Remote { url, headers, .. }) = &found.place else {
         return Err(here());
     };

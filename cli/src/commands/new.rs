@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use crate::error::Error;
 use crate::new_folder::{NewFolder, check_id};
 use crate::open::trust;
-use crate::templates::{Language, Made, Order, SdkSource, World, files};
+use crate::templates::{Language, Made, ProjectSpec, SdkSource, World, files};
 use crate::{Common, output};
 
 /// Create the project of a new plugin
@@ -48,7 +48,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     };
     let folder = NewFolder::of(common, &name)?;
     let is_nested = lang == Language::Rust && lies_in_package(folder.path());
-    let order = Order { name: &name, world, language: lang, sdk: &sdk, is_nested };
+    let order = ProjectSpec { name: &name, world, language: lang, sdk: &sdk, is_nested };
     let Some(files) = files(&order) else {
         let problem =
             "a script cannot provide language models; choose another language with --lang";
@@ -63,7 +63,7 @@ fn show(
     common: &Common,
     folder: &Path,
     files: &[Made],
-    order: &Order<'_>,
+    order: &ProjectSpec<'_>,
 ) -> Result<ExitCode, Error> {
     let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     if common.json {

@@ -1,7 +1,7 @@
 //! `tenon plugins`
 
 use std::process::ExitCode;
-use tenon_config::admit::{Contents, PluginOverview, Rules};
+use tenon_config::admit::{ContentDigests, PluginsOverview, Rules};
 use tenon_host::services::ask_approver;
 use tenon_host::types::text::visible;
 
@@ -16,7 +16,7 @@ pub(crate) struct Args {}
 pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Error> {
     let found = open::found(common)?;
     let candidates = &found.discovery.candidates;
-    let rules = Rules::new(&found.sources.configs).contents(Contents::read(candidates));
+    let rules = Rules::new(&found.sources.configs).contents(ContentDigests::read(candidates));
     let rules = match found.approvals() {
         Some(file) => {
             let approvals = ask_approver(candidates, &rules, &file).await;
@@ -24,8 +24,8 @@ pub(crate) async fn run(common: &Common, Args {}: Args) -> Result<ExitCode, Erro
         }
         None => rules,
     };
-    let mut snapshot = PluginOverview::new(&found.discovery, &rules);
-    let PluginOverview { plugins, diagnostics, warnings } = &mut snapshot;
+    let mut snapshot = PluginsOverview::new(&found.discovery, &rules);
+    let PluginsOverview { plugins, diagnostics, warnings } = &mut snapshot;
     let notes = diagnostics.iter_mut().chain(warnings);
     let remedies = notes.map(|note| &mut note.remedy);
     let remedies = plugins.iter_mut().map(|plugin| &mut plugin.remedy).chain(remedies);

@@ -6,7 +6,7 @@ use tenon_host::call_policy::{CallDecision, CallExplanation, CallFacts, Fit, Rul
 use tenon_host::types::text::one_line;
 
 use crate::error::{Error, Exit};
-use crate::tool_arguments::ToolArguments;
+use crate::tool_arguments::RawArguments;
 use crate::{Common, open, output};
 
 /// Say which rule decides of a call
@@ -41,7 +41,7 @@ The exit code is 0 where the call would be made, and 3 where it has to be approv
 
 pub(crate) async fn run(common: &Common, Args { verb }: Args) -> Result<ExitCode, Error> {
     let Verb::Test { name, arguments, principal, profile } = verb;
-    let arguments = ToolArguments::parse(&arguments)?;
+    let arguments = RawArguments::parse(&arguments)?;
     if let Some(profile) = profile.as_deref().filter(|profile| !open::has_profile(common, profile))
     {
         let problem = format!("there is no profile {profile:?} in the user's configuration");

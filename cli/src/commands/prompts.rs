@@ -50,13 +50,13 @@ enum Verb {
         /// The prompt
         name: String,
         #[command(flatten)]
-        typed: TypedArgument,
+        typed: PartialArgument,
     },
 }
 
 /// An argument that is being filled in.
 #[derive(clap::Args)]
-pub(super) struct TypedArgument {
+pub(super) struct PartialArgument {
     /// The argument
     argument: String,
     /// What is typed of its value so far
@@ -67,7 +67,7 @@ pub(super) struct TypedArgument {
     others: Vec<(String, String)>,
 }
 
-impl TypedArgument {
+impl PartialArgument {
     /// What is asked of the plugin, where the argument is one of this prompt or template.
     pub(super) fn of(self, reference: CompletionReference) -> ArgumentCompletion {
         let Self { argument: name, value, others } = self;

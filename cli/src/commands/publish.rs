@@ -9,9 +9,9 @@ use tenon_config::files::Digest;
 use tenon_host::HostEnvironment;
 
 use crate::error::Error;
-use crate::fetch::{FetchedPlugin, Fetcher, PublishedPlugin, Reference, Source, folder};
-use crate::installed::ManifestSummary;
-use crate::plugin_code::PluginCode;
+use crate::fetch::{FetchedPlugin, Fetcher, PluginToPublish, Reference, Source, folder};
+use crate::installed::InstallManifest;
+use crate::plugin_code::CheckedCode;
 use crate::{Common, output};
 
 /// Publish a component, a script or a folder to a registry
@@ -65,12 +65,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         true => folder(&path)?,
         false => fetcher.fetch(&Source::Path(path.clone()), None).await?,
     };
-    let read = PluginCode::read(&fetched).map_err(no)?;
+    let read = CheckedCode::read(&fetched).map_err(no)?;
     read.warn_of_debug_build(&path.to_string_lossy());
     let FetchedPlugin { code, manifest, skills, .. } = fetched;
     skills.skills(&path).map_err(|error| no(chain(&error)))?;
     if let Some(manifest) = &manifest {
-        ManifestSummary::read(manifest).map_err(no)?.check_loads(manifest, &code).await?;
+        InstallManifest::read(manifest).map_err(no)?.check_loads(manifest, &code).await?;
     }
     let metadata = match read.component() {
         Some(component) => component.metadata.clone(),
@@ -90,7 +90,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
             "component": { "exports": component.exports, "imports": component.import_names() },
         })
     });
-    let plugin = PublishedPlugin { code, component, annotations, manifest, skills };
+    let plugin = PluginToPublish { code, component, annotations, manifest, skills };
     let bound = fetcher.publish(&reference, plugin).await?;
     match common.json {
         true => output::json(&json!({

@@ -13,7 +13,7 @@ use tenon_host::types::{
 };
 use tenon_host::{CallError, Caller, Failure, Platform, RESULT_URI, ReadLimit};
 
-use super::prompts::{TypedArgument, suggest};
+use super::prompts::{PartialArgument, suggest};
 use crate::error::Error;
 use crate::{Common, open, output};
 
@@ -52,7 +52,7 @@ enum Verb {
         /// The template, as `tenon resources templates` shows it
         template: String,
         #[command(flatten)]
-        typed: TypedArgument,
+        typed: PartialArgument,
     },
     /// Read a resource of a plugin, or a truncated result by its URI
     Read {

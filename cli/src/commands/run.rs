@@ -6,7 +6,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tenon_host::runs::{CalledTool, CatalogFilter, RunError, RunOutcome, RunReport, Runner};
+use tenon_host::runs::{
+    CatalogFilter, RunError, RunOutcome, RunReport, ScriptRunner, ToolCallCount,
+};
 use tenon_host::{Caller, Platform};
 
 use crate::error::{Error, Exit};
@@ -78,7 +80,7 @@ async fn of_somebody_else(platform: &Platform, id: &str) -> Result<Error, Error>
 }
 
 /// What runs scripts with all tools, in this project where there is one.
-fn runner(platform: &Platform, caller: Caller, project: Option<String>) -> Runner {
+fn runner(platform: &Platform, caller: Caller, project: Option<String>) -> ScriptRunner {
     let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
     let runner = platform.runner(&catalog, caller);
     match project {
@@ -154,8 +156,8 @@ fn show(common: &Common, report: &RunReport) -> Result<ExitCode, Error> {
 }
 
 /// Tools, one after the other.
-fn joined(called: &[CalledTool]) -> String {
-    called.iter().map(CalledTool::to_string).collect::<Vec<_>>().join(", ")
+fn joined(called: &[ToolCallCount]) -> String {
+    called.iter().map(ToolCallCount::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl From<RunError> for Error {

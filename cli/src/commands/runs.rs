@@ -139,10 +139,10 @@ fn list(common: &Common) -> Result<ExitCode, Error> {
     for run in &runs {
         let waits = match &run.state {
             RunState::Paused { approval, tool, .. } => match decided(&calls, approval) {
-                Decision::Waits => format!(" for {approval} ({tool})"),
-                Decision::Approved => format!(", {approval} ({tool}) is approved"),
-                Decision::Denied => format!(", {approval} ({tool}) is denied"),
-                Decision::Over => format!(" at a call of {tool}"),
+                DecisionState::Waits => format!(" for {approval} ({tool})"),
+                DecisionState::Approved => format!(", {approval} ({tool}) is approved"),
+                DecisionState::Denied => format!(", {approval} ({tool}) is denied"),
+                DecisionState::Over => format!(" at a call of {tool}"),
             },
             _ => String::new(),
         };
@@ -161,7 +161,7 @@ fn list(common: &Common) -> Result<ExitCode, Error> {
 }
 
 /// What is decided of the call that a run waits for.
-enum Decision {
+enum DecisionState {
     Waits,
     Approved,
     Denied,
@@ -170,13 +170,13 @@ enum Decision {
 }
 
 /// What is decided under the id of an approval.
-fn decided(calls: &[PendingCall], approval: &str) -> Decision {
+fn decided(calls: &[PendingCall], approval: &str) -> DecisionState {
     let call = calls.iter().find(|call| call.id == approval);
     match call.map(|call| &call.state) {
-        Some(ApprovalState::Approved { .. }) => Decision::Approved,
-        Some(ApprovalState::Denied { .. }) => Decision::Denied,
-        Some(_) => Decision::Waits,
-        None => Decision::Over,
+        Some(ApprovalState::Approved { .. }) => DecisionState::Approved,
+        Some(ApprovalState::Denied { .. }) => DecisionState::Denied,
+        Some(_) => DecisionState::Waits,
+        None => DecisionState::Over,
     }
 }
 
@@ -247,17 +247,17 @@ fn show(common: &Common, run: &Run, journal: &[JournalEntry]) -> Result<ExitCode
             let calls = call_approval::approvals(common)?.list(store::now())?;
             let resume = resume_hint(common, run);
             match decided(&calls, approval) {
-                Decision::Waits => format!(
+                DecisionState::Waits => format!(
                     "waits at {key} for the approval of {tool}: `{} {approval}`",
                     hint::command(common, "approve")
                 ),
-                Decision::Approved => {
+                DecisionState::Approved => {
                     format!("waits at {key}: the call of {tool} is approved; {resume}")
                 }
-                Decision::Denied => format!(
+                DecisionState::Denied => format!(
                     "waits at {key}: the call of {tool} is denied, which the script is told; {resume}"
                 ),
-                Decision::Over => format!("waits at {key} for a call of {tool}; {resume}"),
+                DecisionState::Over => format!("waits at {key} for a call of {tool}; {resume}"),
             }
         }
         RunState::Done { value, .. } => format!("result: {}", visible_json(&value.to_string())),

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use tenon_config::diagnostic::chain;
 use tenon_config::secret::{
-    LocalSecretStore, MIN_SECRET_LENGTH, PrivateValueError, PrivateValues, Secret, Storage,
+    LocalSecretStore, MIN_SECRET_LENGTH, Secret, Storage, StoredSecretError, StoredSecrets,
     is_value_name, secret_variable,
 };
 use tenon_host::HostEnvironment;
@@ -68,7 +68,7 @@ const MAX_SECRET_BYTES: u64 = 64 << 10;
 fn name(text: &str) -> Result<String, String> {
     match is_value_name(text) {
         true => Ok(text.to_string()),
-        false => Err(PrivateValueError::Name(text.into()).to_string()),
+        false => Err(StoredSecretError::Name(text.into()).to_string()),
     }
 }
 
@@ -91,14 +91,14 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
     }
 }
 
-fn failed(error: PrivateValueError) -> Error {
+fn failed(error: StoredSecretError) -> Error {
     Error::Host(chain(&error))
 }
 
 fn set(
     common: &Common,
     store: &LocalSecretStore,
-    stored: &PrivateValues,
+    stored: &StoredSecrets,
     name: &str,
     storage: &StorageArgs,
 ) -> Result<ExitCode, Error> {
@@ -109,7 +109,7 @@ fn set(
     };
     let value = value(name)?;
     let storage = stored.write(name, &value, wanted).map_err(|error| match error {
-        PrivateValueError::Keychain(_) if wanted.is_none() => {
+        StoredSecretError::Keychain(_) if wanted.is_none() => {
             Error::Host(format!("{}; `--file` stores it in a file", chain(&error)))
         }
         error => failed(error),
@@ -159,7 +159,7 @@ fn value(name: &str) -> Result<Secret, Error> {
 fn list(
     common: &Common,
     store: &LocalSecretStore,
-    stored: &PrivateValues,
+    stored: &StoredSecrets,
 ) -> Result<ExitCode, Error> {
     let secrets = stored.list().map_err(failed)?;
     if common.json {
@@ -181,7 +181,7 @@ fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(common: &Common, stored: &PrivateValues, name: &str) -> Result<ExitCode, Error> {
+fn remove(common: &Common, stored: &StoredSecrets, name: &str) -> Result<ExitCode, Error> {
     if !stored.remove(name).map_err(failed)? {
         return Err(Error::Input(format!("there is no secret {name:?}")));
     }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use tenon_config::config::ProfileMode;
 use tenon_config::files;
 use tenon_host::{Config, HostEnvironment, OnChange, Platform};
-use tenon_serve::{HttpSettings, HttpToken, Profile, Server, Settings, ToolMode};
+use tenon_serve::{HttpSettings, HttpTokenDigest, Profile, Server, Settings, ToolMode};
 use tokio::net::TcpListener;
 use url::{Position, Url};
 
 use crate::client_config::{Connection, McpClient};
 use crate::error::Error;
 use crate::issuer::token_issuer;
-use crate::metrics::ProcessMetrics;
-use crate::tokens::{NamedTokens, ServerTokens, random_token};
+use crate::metrics::PrometheusExporter;
+use crate::tokens::{NamedTokenStore, ServerTokens, random_token};
 use crate::{Common, blocking, open, output, stdio};
 
 /// Serve everything to MCP clients
@@ -265,14 +265,14 @@ async fn http_settings(
 ) -> Result<HttpSettings, Error> {
     let mut settings = HttpSettings::default();
     settings.hosts.clone_from(hosts);
-    settings.metrics = Some(Arc::new(ProcessMetrics::install()?));
+    settings.metrics = Some(Arc::new(PrometheusExporter::install()?));
     if !no_auth {
         let file = match token_file {
             Some(file) => file.clone(),
             None => default_token_file()?,
         };
-        let own = HttpToken::new(&read_token(&file)?);
-        let named = blocking(common, (), |common, ()| NamedTokens::open(common)).await;
+        let own = HttpTokenDigest::new(&read_token(&file)?);
+        let named = blocking(common, (), |common, ()| NamedTokenStore::open(common)).await;
         // The user's own token needs no store.
         let named = named.inspect_err(|error| {
             output::note(&format!(

@@ -9,7 +9,7 @@ use tenon_config::discover::Candidate;
 use tenon_config::files::absolute;
 use tenon_config::skills::FILE_NAME;
 use tenon_host::types::text::one_line;
-use tenon_host::{CallError, Skill, Skills};
+use tenon_host::{CallError, PluginSkills, Skill};
 
 use crate::error::{Error, Exit};
 use crate::open::{self, FoundPlugins};
@@ -133,7 +133,7 @@ fn list(common: &Common, owners: &[Candidate]) -> Result<(), Error> {
     Ok(())
 }
 
-fn row(plugin: &str, skills: &Skills, skill: &Skill) -> Value {
+fn row(plugin: &str, skills: &PluginSkills, skill: &Skill) -> Value {
     json!({
         "plugin": plugin,
         "name": skill.name,

@@ -85,9 +85,9 @@ impl ScopeArgs {
 }
 
 /// A bucket in the words of the command.
-struct Shown<'a>(&'a Bucket);
+struct BucketText<'a>(&'a Bucket);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for BucketText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.scope {
             Scope::User => f.write_str("user"),
@@ -98,7 +98,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-impl Shown<'_> {
+impl BucketText<'_> {
     fn kind(&self) -> &'static str {
         match self.0.scope {
             Scope::User => "user",
@@ -153,13 +153,13 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
 fn list(common: &Common, store: &dyn Store, plugin: Option<&str>) -> Result<ExitCode, Error> {
     let buckets = store.buckets(plugin)?;
     if common.json {
-        let shown = buckets.iter().map(|(bucket, usage)| Shown(bucket).json(*usage));
+        let shown = buckets.iter().map(|(bucket, usage)| BucketText(bucket).json(*usage));
         output::json(&shown.collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
     output::if_empty(buckets.is_empty(), "no plugin keeps anything");
     for (bucket, BucketUsage { keys, bytes }) in &buckets {
-        let (plugin, bucket) = (one_line(&bucket.plugin), Shown(bucket));
+        let (plugin, bucket) = (one_line(&bucket.plugin), BucketText(bucket));
         let keys = counted(*keys, "key");
         output::line(format!("{plugin}  {bucket}  {keys}, {}", counted(*bytes, "byte")))?;
     }
@@ -198,7 +198,7 @@ fn buckets(
     };
     let (of_plugin, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(bucket, _)| bucket.plugin == plugin);
-    let kept: Vec<_> = of_plugin.iter().map(|(bucket, _)| Shown(bucket).to_string()).collect();
+    let kept: Vec<_> = of_plugin.iter().map(|(bucket, _)| BucketText(bucket).to_string()).collect();
     let meant: Vec<_> =
         of_plugin.iter().filter(|(bucket, _)| is_meant(&bucket.scope)).cloned().collect();
     if !meant.is_empty() {
@@ -222,12 +222,12 @@ fn keys(
     for (bucket, usage) in buckets {
         let keys = store.all_keys(bucket)?;
         if common.json {
-            let mut bucket = Shown(bucket).json(*usage);
+            let mut bucket = BucketText(bucket).json(*usage);
             bucket["keys"] = json!(keys);
             shown.push(bucket);
             continue;
         }
-        output::line(format!("{}:", Shown(bucket)))?;
+        output::line(format!("{}:", BucketText(bucket)))?;
         keys.iter().try_for_each(|key| output::line(format!("  {}", one_line(key))))?;
     }
     if common.json {
@@ -254,7 +254,7 @@ fn value(
         }
         [(_, value)] => std::mem::take(value),
         several => {
-            let scopes = several.iter().map(|(bucket, _)| Shown(bucket).to_string());
+            let scopes = several.iter().map(|(bucket, _)| BucketText(bucket).to_string());
             return Err(Error::Input(format!(
                 "\"{key}\" is kept in several scopes; name one with --scope or --session: {}",
                 scopes.collect::<Vec<_>>().join(", ")
@@ -291,7 +291,8 @@ fn clear(
     buckets: &[(Bucket, BucketUsage)],
     yes: bool,
 ) -> Result<ExitCode, Error> {
-    let scopes = buckets.iter().map(|(bucket, _)| Shown(bucket).to_string()).collect::<Vec<_>>();
+    let scopes =
+        buckets.iter().map(|(bucket, _)| BucketText(bucket).to_string()).collect::<Vec<_>>();
     let scopes = scopes.join(", ");
     if !yes && !is_terminal() {
         // It deletes no more than what this command would.
@@ -308,7 +309,7 @@ fn clear(
         store.clear(bucket)?;
     }
     if common.json {
-        let cleared = buckets.iter().map(|(bucket, usage)| Shown(bucket).json(*usage));
+        let cleared = buckets.iter().map(|(bucket, usage)| BucketText(bucket).json(*usage));
         output::json(&json!({ "cleared": cleared.collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
     }

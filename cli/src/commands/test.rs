@@ -5,12 +5,12 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::authored::{AuthoredPlugin, AuthoredPlugins};
-use crate::cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
 use crate::component_build::{BuildProfile, build};
 use crate::error::{Error, Exit};
 use crate::open::trust;
-use crate::source_tree::SourceTree;
+use crate::plugin_in_folder::{AuthoredPlugins, PluginInFolder};
+use crate::source_snapshot::SourceSnapshot;
+use crate::test_cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
 use crate::{Common, output, project_folder};
 
 /// Run the cases of the plugin of a folder, or of those of a project
@@ -55,12 +55,12 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
     let failed = results.iter().filter(|(_, result)| !result.problems.is_empty()).count();
     if common.json {
         #[derive(Serialize)]
-        struct FileResult<'a> {
+        struct CaseReport<'a> {
             file: &'a Path,
             #[serde(flatten)]
             result: &'a CaseResult,
         }
-        let cases = results.iter().map(|(file, result)| FileResult { file, result });
+        let cases = results.iter().map(|(file, result)| CaseReport { file, result });
         output::json(&json!({ "failed": failed, "cases": cases.collect::<Vec<_>>() }))?;
     } else {
         output::line(format!("{} passed, {failed} failed", results.len() - failed))?;
@@ -72,7 +72,7 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
 async fn test(
     common: &Common,
     args: &Args,
-    authored: &AuthoredPlugin,
+    authored: &PluginInFolder,
     results: &mut Vec<(PathBuf, CaseResult)>,
 ) -> Result<(), Error> {
     let mut files = CaseFile::read_all(&authored.folder)?;
@@ -84,7 +84,7 @@ async fn test(
         return Ok(());
     }
     if let Some(component) = authored.plugin.component().filter(|_| !args.no_build)
-        && SourceTree::read(&authored.folder).is_unbuilt(component)
+        && SourceSnapshot::read(&authored.folder).is_unbuilt(component)
     {
         build(authored, BuildProfile::Debug).await?;
     }

@@ -3,10 +3,10 @@
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use tenon_serve::HttpToken;
+use tenon_serve::HttpTokenDigest;
 
 use crate::error::Error;
-use crate::tokens::{NamedToken, NamedTokens, random_token};
+use crate::tokens::{NamedToken, NamedTokenStore, random_token};
 use crate::{Common, duration, open, output};
 
 /// Manage the tokens of clients of `tenon serve --http`
@@ -18,7 +18,7 @@ use crate::{Common, duration, open, output};
   tenon token revoke helper
 
 Each client can have a token of its own, which is good for one profile or for some tools only. A profile also says \
-which resources and prompts there are. Clients with different tokens see nothing of each other's sessions. A server \
+which resources and prompts there are. ClientContext with different tokens see nothing of each other's sessions. A server \
 that runs notices at once what is added or revoked.")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -73,7 +73,7 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
-    let tokens = NamedTokens::open(common)?;
+    let tokens = NamedTokenStore::open(common)?;
     match args.verb {
         Verb::Add { name, profile, tools, expires } => {
             let now = SystemTime::now();
@@ -88,7 +88,7 @@ pub(crate) fn run(common: &Common, args: Args) -> Result<ExitCode, Error> {
             let text = random_token()?;
             let token = NamedToken {
                 name,
-                sha256: HttpToken::new(&text).sha256(),
+                sha256: HttpTokenDigest::new(&text).sha256(),
                 profile,
                 tools: (!tools.is_empty()).then_some(tools),
                 created: time(now),
@@ -122,7 +122,7 @@ fn note_unknown(common: &Common, profile: &str) {
 
 fn add(
     common: &Common,
-    tokens: &NamedTokens,
+    tokens: &NamedTokenStore,
     token: &NamedToken,
     text: &str,
 ) -> Result<ExitCode, Error> {

@@ -9,7 +9,7 @@ use tenon_host::types::text::one_line;
 use tenon_host::{CallError, Platform, PluginKind, PluginState};
 
 use crate::error::Error;
-use crate::tool_arguments::{ArgumentRow, rows};
+use crate::tool_arguments::{ArgumentHelp, rows};
 use crate::{Common, open, output};
 
 /// List the tools of all plugins, or show the named ones with their arguments
@@ -100,12 +100,12 @@ fn show(common: &Common, platform: &Platform, names: Option<&[String]>) -> Resul
         .filter(|(plugin, tool)| is_named(plugin.id(), tool.name.as_str()))
         .collect();
     if common.json {
-        let named: Vec<(ToolDefinition, Owner<'_>)> = { tools.iter() }
+        let named: Vec<(ToolDefinition, ToolOrigin<'_>)> = { tools.iter() }
             .map(|(plugin, tool)| {
                 let definition = ToolDefinition::clone(&tool.definition);
                 let definition = ToolDefinition { name: tool.name.to_string(), ..definition };
                 let (plugin, kind) = (plugin.id(), plugin.kind());
-                (definition, Owner { plugin, tool: &tool.definition.name, kind })
+                (definition, ToolOrigin { plugin, tool: &tool.definition.name, kind })
             })
             .collect();
         let listed = named.iter().map(|(definition, owner)| McpJsonWith(definition, owner));
@@ -135,11 +135,11 @@ fn show(common: &Common, platform: &Platform, names: Option<&[String]>) -> Resul
 /// Shows the arguments of a tool, a line each.
 fn show_arguments(schema: &str) -> Result<(), Error> {
     let rows = rows(schema);
-    let width = |of: fn(&ArgumentRow) -> &str| {
+    let width = |of: fn(&ArgumentHelp) -> &str| {
         rows.iter().map(of).map(|text| text.chars().count()).max().unwrap_or_default()
     };
     let (names, values) = (width(|row| &row.name), width(|row| &row.values));
-    for ArgumentRow { name, values: own, description } in &rows {
+    for ArgumentHelp { name, values: own, description } in &rows {
         output::line(format!("  {name:names$}  {own:values$}  {description}").trim_end())?;
     }
     Ok(())
@@ -147,7 +147,7 @@ fn show_arguments(schema: &str) -> Result<(), Error> {
 
 /// A tool under the name that callers use, and whose it is.
 #[derive(Serialize)]
-struct Owner<'a> {
+struct ToolOrigin<'a> {
     plugin: &'a str,
     /// What its plugin calls it.
     tool: &'a str,

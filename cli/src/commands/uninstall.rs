@@ -9,11 +9,11 @@ use tenon_host::HostEnvironment;
 use tenon_host::types::name::nearest;
 
 use crate::approval::is_terminal;
-use crate::authored::same;
 use crate::error::{Error, Exit};
 use crate::hint::quoted;
 use crate::installed::InstallFolder;
 use crate::open::trust;
+use crate::plugin_in_folder::same;
 use crate::{Common, open, output};
 
 /// Remove an installed plugin and revoke its approvals

@@ -1,9 +1,9 @@
-//! How a plugin's component is made of its source: [`build()`](build::build) for all, and one file for each language.
+//! How a plugin's component is made of its source: [`build()`](steps::build) for all, and one file for each language.
 
-mod build;
 mod javascript;
 pub(crate) mod python;
 pub(crate) mod rust;
+mod steps;
 
 use serde_json::Value;
 use std::io;
@@ -12,10 +12,10 @@ use std::process::{ExitStatus, Stdio};
 use tenon_config::files::{self, MAX_COMPONENT_BYTES};
 use tokio::process::Command;
 
+use crate::builder_report::BuilderReport;
 use crate::error::Error;
-use crate::source_problem::BuilderReport;
 use crate::templates::Language;
-pub(crate) use build::{BuildProfile, build};
+pub(crate) use steps::{BuildProfile, build};
 
 use tenon_contract::PluginMetadata;
 

@@ -8,13 +8,13 @@ use tenon_host::types::ToolResult;
 use tenon_host::{Event, Platform, PluginKind, PluginReport, PluginState, Subscription};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::calls::{Asking, DevAnswer, DevCall, DevHost, Listener};
+use super::call_socket::{CallConnection, DevAnswer, DevHost, ForwardedCall, Listener};
 use super::folder_watch::FolderWatch;
 use super::tests_of_plugin;
-use crate::authored::AuthoredPlugin;
 use crate::component_build::{self, BuildProfile};
 use crate::error::Error;
-use crate::source_tree::SourceTree;
+use crate::plugin_in_folder::PluginInFolder;
+use crate::source_snapshot::SourceSnapshot;
 use crate::templates::Language;
 use crate::{Common, content, open, output};
 
@@ -25,11 +25,11 @@ pub(crate) struct Session {
     runs_tests: bool,
     plugins: BTreeMap<String, WatchedPlugin>,
     watch: FolderWatch,
-    work: JoinSet<Done>,
+    work: JoinSet<SessionEvent>,
     /// Calls that wait for what is being built.
-    waiting: Vec<(Asking, DevCall)>,
+    waiting: Vec<(CallConnection, ForwardedCall)>,
     /// The last call, which is made again when plugins are loaded.
-    last_call: Option<DevCall>,
+    last_call: Option<ForwardedCall>,
 }
 
 /// A plugin of the project that has its source beside its manifest.
@@ -37,7 +37,7 @@ struct WatchedPlugin {
     folder: PathBuf,
     component: Option<PathBuf>,
     language: Language,
-    source: SourceTree,
+    source: SourceSnapshot,
     building: Option<AbortHandle>,
     testing: Option<AbortHandle>,
     /// Why what is there is not what was built of its source.
@@ -45,7 +45,7 @@ struct WatchedPlugin {
 }
 
 /// Something has ended that ran beside the loop.
-enum Done {
+enum SessionEvent {
     Built {
         plugin: String,
         result: Result<Duration, Error>,
@@ -55,10 +55,10 @@ enum Done {
         result: Result<Option<Duration>, Error>,
     },
     /// A command has said what it wants to have called.
-    Asked(Asking, DevCall),
+    Asked(CallConnection, ForwardedCall),
     /// The last call was made again.
     Repeated {
-        call: DevCall,
+        call: ForwardedCall,
         result: Result<ToolResult, Error>,
     },
     Answered,
@@ -98,7 +98,7 @@ impl Session {
         stop: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let listener = Listener::bind(&self.project).await?;
-        let mut loads = Loads(host.platform.events());
+        let mut loads = LoadEvents(host.platform.events());
         let mut stop = std::pin::pin!(stop);
         for id in self.plugins.keys().cloned().collect::<Vec<_>>() {
             self.test(&id);
@@ -116,13 +116,13 @@ impl Session {
                 Ok(mut asking) = listener.accept() => {
                     self.work.spawn(async move {
                         match asking.call().await {
-                            Some(call) => Done::Asked(asking, call),
-                            None => Done::Answered,
+                            Some(call) => SessionEvent::Asked(asking, call),
+                            None => SessionEvent::Answered,
                         }
                     });
                 }
                 Some(done) = self.work.join_next(), if !self.work.is_empty() => match done {
-                    Ok(Done::Asked(asking, call)) => {
+                    Ok(SessionEvent::Asked(asking, call)) => {
                         // What was saved a moment ago is what is called.
                         self.look_and_load(host, &mut loads).await?;
                         self.waiting.push((asking, call));
@@ -178,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    async fn look_and_load(&mut self, host: &DevHost, loads: &mut Loads) -> Result<(), Error> {
+    async fn look_and_load(&mut self, host: &DevHost, loads: &mut LoadEvents) -> Result<(), Error> {
         self.look()?;
         if !self.is_building() {
             self.load(host, loads).await;
@@ -199,10 +199,10 @@ impl Session {
         plugin.building = Some(self.work.spawn(async move {
             let began = Instant::now();
             let built = async {
-                let authored = AuthoredPlugin::read(&folder)?;
+                let authored = PluginInFolder::read(&folder)?;
                 component_build::build(&authored, BuildProfile::Debug).await
             };
-            Done::Built { plugin: id, result: built.await.map(|_| began.elapsed()) }
+            SessionEvent::Built { plugin: id, result: built.await.map(|_| began.elapsed()) }
         }));
     }
 
@@ -214,14 +214,14 @@ impl Session {
         plugin.testing = Some(self.work.spawn(async move {
             let began = Instant::now();
             let ran = tests_of_plugin::run(&folder, language).await;
-            Done::Tested { plugin: id, result: ran.map(|ran| ran.then(|| began.elapsed())) }
+            SessionEvent::Tested { plugin: id, result: ran.map(|ran| ran.then(|| began.elapsed())) }
         }));
     }
 
     /// Says what has ended. Gives whether a component was built.
-    fn take(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<bool, Error> {
+    fn take(&mut self, done: Result<SessionEvent, tokio::task::JoinError>) -> Result<bool, Error> {
         match done {
-            Ok(Done::Built { plugin, result }) => {
+            Ok(SessionEvent::Built { plugin, result }) => {
                 let Some(watched) = self.plugins.get_mut(&plugin) else { return Ok(false) };
                 watched.building = None;
                 watched.problem = result.as_ref().err().map(ToString::to_string);
@@ -241,7 +241,7 @@ impl Session {
                     }
                 }
             }
-            Ok(Done::Tested { plugin, result }) => {
+            Ok(SessionEvent::Tested { plugin, result }) => {
                 if let Some(watched) = self.plugins.get_mut(&plugin) {
                     watched.testing = None;
                 }
@@ -257,7 +257,7 @@ impl Session {
                 }
                 Ok(false)
             }
-            Ok(Done::Repeated { call, result }) => {
+            Ok(SessionEvent::Repeated { call, result }) => {
                 output::line(format!("again: {} {}", call.tool, call.arguments))?;
                 match result {
                     Ok(result) => content::print(&result)?,
@@ -265,7 +265,7 @@ impl Session {
                 }
                 Ok(false)
             }
-            Ok(Done::Asked(..) | Done::Answered) => Ok(false),
+            Ok(SessionEvent::Asked(..) | SessionEvent::Answered) => Ok(false),
             // It was given up for a newer one.
             Err(error) if error.is_cancelled() => Ok(false),
             Err(error) => Err(Error::Host(error.to_string())),
@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Loads what has changed on disk, and makes the last call again where something has.
-    async fn load(&mut self, host: &DevHost, loads: &mut Loads) {
+    async fn load(&mut self, host: &DevHost, loads: &mut LoadEvents) {
         host.platform.reload().await;
         // Where somebody has just asked for a call, that one is enough.
         if loads.arrived().iter().any(is_loaded) && self.waiting.is_empty() {
@@ -287,7 +287,7 @@ impl Session {
         let host = host.clone();
         self.work.spawn(async move {
             let result = host.call(&call).await;
-            Done::Repeated { call, result }
+            SessionEvent::Repeated { call, result }
         });
     }
 
@@ -306,7 +306,7 @@ impl Session {
                 if let Some(answer) = answer {
                     asking.answer(&answer).await;
                 }
-                Done::Answered
+                SessionEvent::Answered
             });
         }
     }
@@ -352,9 +352,9 @@ fn is_loaded(event: &Event) -> bool {
 }
 
 /// The events of plugins that were loaded or not, by whomever: who watches them all says what was loaded.
-struct Loads(Subscription);
+struct LoadEvents(Subscription);
 
-impl Loads {
+impl LoadEvents {
     /// Waits for one.
     async fn next(&mut self) -> Event {
         loop {
@@ -392,7 +392,7 @@ impl WatchedPlugin {
             Some(_) => Language::of_component(&folder).ok()?,
             None => Language::Rhai,
         };
-        let source = SourceTree::read(&folder);
+        let source = SourceSnapshot::read(&folder);
         Some(Self {
             folder,
             component,

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
 
-use crate::authored::AuthoredPlugin;
-use crate::cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
 use crate::component_build::python::interpreter;
 use crate::component_build::rust::cargo;
 use crate::error::Error;
+use crate::plugin_in_folder::PluginInFolder;
 use crate::templates::Language;
+use crate::test_cases::{CaseFile, CaseResult, PluginUnderTest, run_all};
 
 /// Runs the cases of the plugin in a folder, and its tests in its own language. Gives whether it has any.
 ///
@@ -26,7 +26,7 @@ async fn run_cases(folder: &Path) -> Result<bool, Error> {
     if files.is_empty() {
         return Ok(false);
     }
-    let plugin = PluginUnderTest::new(&AuthoredPlugin::read(folder)?);
+    let plugin = PluginUnderTest::new(&PluginInFolder::read(folder)?);
     let mut problems = Vec::new();
     for file in &files {
         for CaseResult { name, problems: of_case, .. } in run_all(&plugin, file).await {

@@ -1,7 +1,7 @@
 //! Where plugins come from: a source is read from its words, and what it has is fetched and checked.
 //! Nothing of it runs.
 
-mod blobs;
+mod blob_cache;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod reference;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tenon_config::chain;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_config::manifest::FILE_NAME as MANIFEST;
-use tenon_config::skills::SkillFiles;
+use tenon_config::skills::PluginSkillFiles;
 use tenon_host::{HostEnvironment, PluginKind};
 use url::Url;
 
@@ -23,9 +23,9 @@ pub(crate) use reference::Reference;
 
 use crate::Common;
 use crate::error::Error;
-use crate::installed::ManifestSummary;
+use crate::installed::InstallManifest;
 use crate::web::{self, Web};
-use blobs::Blobs;
+use blob_cache::BlobCache;
 use registry::{PLUGIN, PulledCode, Repository, expect};
 
 /// The largest `plugin.toml`, in bytes.
@@ -43,7 +43,7 @@ pub(crate) enum Source {
 }
 
 /// What is put into a registry.
-pub(crate) struct PublishedPlugin {
+pub(crate) struct PluginToPublish {
     pub(crate) code: Vec<u8>,
     /// What clients of registries are told of a component; nothing for a script.
     pub(crate) component: Option<Value>,
@@ -51,7 +51,7 @@ pub(crate) struct PublishedPlugin {
     pub(crate) annotations: BTreeMap<String, String>,
     /// Its `plugin.toml`, where it has one.
     pub(crate) manifest: Option<String>,
-    pub(crate) skills: SkillFiles,
+    pub(crate) skills: PluginSkillFiles,
 }
 
 /// What a source has.
@@ -66,7 +66,7 @@ pub(crate) struct FetchedPlugin {
     /// Its `plugin.toml`, where it has one.
     pub(crate) manifest: Option<String>,
     /// The files of its skills.
-    pub(crate) skills: SkillFiles,
+    pub(crate) skills: PluginSkillFiles,
     /// The source, bound to what was there.
     pub(crate) resolved: Option<String>,
 }
@@ -108,7 +108,7 @@ impl Source {
 /// What fetches.
 pub(crate) struct Fetcher<'a> {
     web: Web<'a>,
-    blobs: Blobs,
+    blobs: BlobCache,
     host_environment: &'a HostEnvironment,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Fetcher<'a> {
     ) -> Self {
         Self {
             web: Web::new(common, insecure),
-            blobs: Blobs::new(host_environment),
+            blobs: BlobCache::new(host_environment),
             host_environment,
         }
     }
@@ -179,7 +179,7 @@ impl<'a> Fetcher<'a> {
     pub(crate) async fn publish(
         &self,
         reference: &Reference,
-        plugin: PublishedPlugin,
+        plugin: PluginToPublish,
     ) -> Result<Reference, Error> {
         let mut repository =
             Repository::new(&self.web, reference, self.host_environment, "pull,push");
@@ -200,7 +200,7 @@ impl FetchedPlugin {
             code: Vec::new(),
             kind: None,
             manifest: None,
-            skills: SkillFiles::default(),
+            skills: PluginSkillFiles::default(),
             resolved: None,
         }
     }
@@ -215,7 +215,7 @@ pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
     let path = folder.join(MANIFEST);
     let manifest = String::from_utf8(read(&path, MAX_MANIFEST_BYTES)?)
         .map_err(|_| Error::Input(format!("{} is not text", path.display())))?;
-    let ManifestSummary { id, kind, file, .. } = ManifestSummary::read(&manifest)
+    let InstallManifest { id, kind, file, .. } = InstallManifest::read(&manifest)
         .map_err(|problem| Error::Input(format!("{}: {problem}", path.display())))?;
     let code = folder.join(&file);
     let is_inside =
@@ -223,7 +223,7 @@ pub(crate) fn folder(folder: &Path) -> Result<FetchedPlugin, Error> {
     if code.exists() && is_inside(&code) != Some(true) {
         return Err(Error::Input(format!("{} leads out of {}", code.display(), folder.display())));
     }
-    let skills = SkillFiles::read(folder)
+    let skills = PluginSkillFiles::read(folder)
         .map_err(|error| Error::Input(format!("{}: {}", folder.display(), chain(&error))))?;
     Ok(FetchedPlugin {
         name: id,

@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tenon_config::files::{self, Digest, MAX_COMPONENT_BYTES};
 use tenon_config::loopback::is_loopback;
-use tenon_config::skills::{self, MAX_FILE_BYTES, SkillFiles};
+use tenon_config::skills::{self, MAX_FILE_BYTES, PluginSkillFiles};
 use tenon_host::{HostEnvironment, PluginKind};
 use url::Url;
 
-use super::PublishedPlugin;
-use super::blobs::Blobs;
+use super::PluginToPublish;
+use super::blob_cache::BlobCache;
 use super::reference::Reference;
 use crate::fetch_error::FetchError;
 use crate::web::{Response, Web, shown};
@@ -96,7 +96,7 @@ pub(super) struct PulledCode {
 }
 
 /// A file of a plugin's skills, as a manifest has it.
-pub(super) struct SkillLayer {
+pub(super) struct SkillFileLayer {
     /// Its path below `skills`.
     pub(super) path: String,
     digest: Digest,
@@ -105,7 +105,7 @@ pub(super) struct SkillLayer {
 
 impl ImageManifest {
     /// The files of the plugin's skills.
-    pub(super) fn skills(&self) -> Result<Vec<SkillLayer>, String> {
+    pub(super) fn skills(&self) -> Result<Vec<SkillFileLayer>, String> {
         let layers = self.layers.iter().filter(|layer| layer.media_type == SKILL_LAYER);
         let skills = layers.map(|layer| {
             let title = layer.annotations.get(TITLE).map(String::as_str).unwrap_or_default();
@@ -116,7 +116,7 @@ impl ImageManifest {
                 )
             })?;
             let digest = layer.digest.parse().map_err(|error| format!("its layer: {error}"))?;
-            Ok(SkillLayer { path: path.into(), digest, size: layer.size })
+            Ok(SkillFileLayer { path: path.into(), digest, size: layer.size })
         });
         skills.collect()
     }
@@ -167,7 +167,7 @@ impl<'a> Repository<'a> {
     }
 
     /// The code that the reference means. What is in the cache is not asked for again.
-    pub(super) async fn code(&mut self, blobs: &Blobs) -> Result<PulledCode, FetchError> {
+    pub(super) async fn code(&mut self, blobs: &BlobCache) -> Result<PulledCode, FetchError> {
         let (digest, manifest) = self.manifest(blobs).await?;
         let layer = manifest.code().map_err(|problem| self.problem(&problem))?;
         let CodeLayer { kind, digest: of_layer, size } = layer;
@@ -183,10 +183,10 @@ impl<'a> Repository<'a> {
     /// The files of the plugin's skills.
     pub(super) async fn skills(
         &mut self,
-        blobs: &Blobs,
+        blobs: &BlobCache,
         manifest: &ImageManifest,
-    ) -> Result<SkillFiles, FetchError> {
-        let mut files = SkillFiles::default();
+    ) -> Result<PluginSkillFiles, FetchError> {
+        let mut files = PluginSkillFiles::default();
         for layer in manifest.skills().map_err(|problem| self.problem(&problem))? {
             let what = format!("{}/{} of {}", skills::FOLDER, layer.path, self.reference);
             if layer.size > MAX_FILE_BYTES {
@@ -201,7 +201,7 @@ impl<'a> Repository<'a> {
     /// What a layer holds. What is in the cache is not asked for again.
     async fn blob(
         &mut self,
-        blobs: &Blobs,
+        blobs: &BlobCache,
         digest: Digest,
         size: u64,
         what: &str,
@@ -216,7 +216,7 @@ impl<'a> Repository<'a> {
         Ok(bytes)
     }
 
-    async fn manifest(&mut self, blobs: &Blobs) -> Result<(Digest, ImageManifest), FetchError> {
+    async fn manifest(&mut self, blobs: &BlobCache) -> Result<(Digest, ImageManifest), FetchError> {
         let known = self.reference.digest.and_then(|digest| blobs.get(&digest, MAX_BODY_BYTES));
         let bytes = match known {
             Some(bytes) => bytes,
@@ -241,8 +241,8 @@ impl<'a> Repository<'a> {
     }
 
     /// Puts a plugin's code and its skills there, with a manifest around them. Gives the manifest's digest.
-    pub(super) async fn publish(&mut self, plugin: PublishedPlugin) -> Result<Digest, FetchError> {
-        let PublishedPlugin { code, component, mut annotations, manifest, skills } = plugin;
+    pub(super) async fn publish(&mut self, plugin: PluginToPublish) -> Result<Digest, FetchError> {
+        let PluginToPublish { code, component, mut annotations, manifest, skills } = plugin;
         annotations.extend(manifest.map(|manifest| (PLUGIN.to_string(), manifest)));
         let (layer, artifact_type, config_type) = match component {
             Some(_) => (LAYER, None, CONFIG),

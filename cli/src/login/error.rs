@@ -2,7 +2,7 @@
 
 use rmcp::transport::auth::AuthError;
 use std::io;
-use tenon_config::secret::PrivateValueError;
+use tenon_config::secret::StoredSecretError;
 
 use crate::fetch_error::FetchError;
 
@@ -35,7 +35,7 @@ pub(crate) enum LoginError {
     Port(#[source] io::Error),
     /// What is kept of logins cannot be read or changed.
     #[error("what is kept of logins")]
-    Store(#[source] PrivateValueError),
+    Store(#[source] StoredSecretError),
     #[error("no folder for logins: HOME is not set")]
     NoFolder,
     /// What is kept of a login was not written by this version.

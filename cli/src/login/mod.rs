@@ -13,4 +13,4 @@ mod tokens;
 pub(crate) use error::LoginError;
 pub(crate) use flow::{LoginOptions, log_in};
 pub(crate) use store::LoginStore;
-pub(crate) use tokens::LoginTokens;
+pub(crate) use tokens::LoginTokenCache;

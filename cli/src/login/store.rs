@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_config::files::{self, Digest};
-use tenon_config::secret::{PrivateValueError, PrivateValues, Secret, Storage};
+use tenon_config::secret::{Secret, Storage, StoredSecretError, StoredSecrets};
 use tenon_host::HostEnvironment;
 
 use super::error::LoginError;
@@ -79,7 +79,7 @@ impl Login {
 #[derive(Clone)]
 pub(crate) struct LoginStore {
     folder: PathBuf,
-    values: PrivateValues,
+    values: StoredSecrets,
 }
 
 /// Nobody else renews tokens of a server as long as this lives.
@@ -89,7 +89,7 @@ impl LoginStore {
     /// Those of a user, if there is a folder for them.
     pub(crate) fn new(host_environment: &HostEnvironment) -> Option<Self> {
         let folder = host_environment.state.as_ref()?.join("logins");
-        let values = PrivateValues::new(folder.clone(), Some(Arc::new(SystemKeychain)));
+        let values = StoredSecrets::new(folder.clone(), Some(Arc::new(SystemKeychain)));
         Some(Self { folder, values })
     }
 
@@ -124,7 +124,7 @@ impl LoginStore {
         let name = Self::name(server);
         let written = match self.values.write(&name, &value, None) {
             // Some take short texts only.
-            Err(PrivateValueError::Keychain(problem)) => {
+            Err(StoredSecretError::Keychain(problem)) => {
                 tracing::warn!(
                     "the system's keychain does not keep the login ({problem}); it is in a private file"
                 );

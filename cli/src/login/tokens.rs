@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tenon_config::diagnostic::chain;
 use tenon_config::secret::Secret;
-use tenon_host::services::{AccessTokens, TokenRefusal};
+use tenon_host::services::{AccessTokens, AuthChallenge};
 use tokio::task::spawn_blocking;
 use url::Url;
 
@@ -17,7 +17,7 @@ use super::http::LoginHttp;
 use super::store::{Login, LoginStore};
 
 /// The tokens of all servers that the user is logged in to.
-pub(crate) struct LoginTokens {
+pub(crate) struct LoginTokenCache {
     store: LoginStore,
     /// Logins that were read, by the URLs of their servers. A keychain is asked once.
     known: Mutex<BTreeMap<String, Arc<Login>>>,
@@ -34,7 +34,7 @@ enum RenewError {
     Login(#[from] LoginError),
 }
 
-impl LoginTokens {
+impl LoginTokenCache {
     pub(crate) fn new(store: LoginStore) -> Self {
         Self { store, known: Mutex::default() }
     }
@@ -139,12 +139,12 @@ impl LoginTokens {
 }
 
 #[async_trait]
-impl AccessTokens for LoginTokens {
+impl AccessTokens for LoginTokenCache {
     async fn token(&self, server: &str) -> Option<Secret> {
         self.token_but(server, None).await
     }
 
-    async fn renewed(&self, server: &str, refusal: &TokenRefusal<'_>) -> Option<Secret> {
+    async fn renewed(&self, server: &str, refusal: &AuthChallenge<'_>) -> Option<Secret> {
         let refused = refusal.token.map(Secret::reveal);
         let wants_more =
             refusal.challenges.iter().find(|challenge| challenge.contains("insufficient_scope"));

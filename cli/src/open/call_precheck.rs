@@ -4,19 +4,19 @@
 use tenon_config::discover::Candidate;
 use tenon_host::types::McpOperation;
 use tenon_host::types::name::nearest;
-use tenon_host::{CallError, KnownServer, disabled_tool};
+use tenon_host::{CachedServer, CallError, disabled_tool};
 
 use super::FoundPlugins;
 use crate::error::Error;
-use crate::tool_arguments::ToolArguments;
+use crate::tool_arguments::RawArguments;
 
 /// The call that a call of a tool comes to which the host has once for all plugins: of the same tool
 /// of the plugin that its arguments name.
 pub(crate) fn of_one_plugin(
     found: &FoundPlugins,
     name: &str,
-    arguments: &ToolArguments,
-) -> Option<(String, ToolArguments)> {
+    arguments: &RawArguments,
+) -> Option<(String, RawArguments)> {
     McpOperation::of_tool(name)?;
     let id = arguments.text(McpOperation::PLUGIN_ARGUMENT)?;
     let owner = found.discovery.candidates.iter().find(|candidate| candidate.id() == id)?;
@@ -31,7 +31,7 @@ pub(crate) fn refusal(
     found: &FoundPlugins,
     owners: &[&Candidate],
     name: &str,
-    arguments: &ToolArguments,
+    arguments: &RawArguments,
 ) -> Option<Error> {
     let (candidates, host_environment) =
         (&found.discovery.candidates, &found.sources.host_environment);
@@ -43,7 +43,7 @@ pub(crate) fn refusal(
         };
     };
     let style = found.sources.name_style(owner);
-    let Some(known) = KnownServer::of(owner, host_environment, found.offers()) else {
+    let Some(known) = CachedServer::of(owner, host_environment, found.offers()) else {
         return disabled(found, owners, name);
     };
     let rendered = |tool: &str| style.render(owner.id(), owner.namespace(), tool).to_string();
@@ -88,7 +88,7 @@ fn not_found(found: &FoundPlugins, name: &str) -> Option<Error> {
     let (sources, offers) = (&found.sources, found.offers());
     let mut meant: Option<(String, String)> = None;
     for candidate in &found.discovery.candidates {
-        let known = KnownServer::of(candidate, &sources.host_environment, offers);
+        let known = CachedServer::of(candidate, &sources.host_environment, offers);
         let Some(known) = known else { continue };
         let style = sources.name_style(candidate);
         let (id, namespace) = (candidate.id(), candidate.namespace());

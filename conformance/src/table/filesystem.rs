@@ -7,10 +7,10 @@
 use serde_json::json;
 
 use crate::action::{Action, Expect, RefusalText};
-use crate::expectation::{ApiSurface, Capability};
+use crate::case::{ApiSurface, Capability};
 use crate::fixture::{CASE, PROCESSES};
-use crate::plugins::HostVariant;
-use crate::row::{Attempt, AttemptEffects, Control, Race, Row, answered};
+use crate::plugins::ServicesSource;
+use crate::row::{AttemptEffects, AttemptKind, Control, Race, Row, answered};
 
 const EDITIONS: [ApiSurface; 3] = [ApiSurface::Std, ApiSurface::Wasi02, ApiSurface::Wasi03];
 const WASI: [ApiSurface; 2] = [ApiSurface::Wasi02, ApiSurface::Wasi03];
@@ -729,7 +729,7 @@ fn never(by: ApiSurface) -> Vec<Row> {
 
 /// Something that is done while a link that leads out is swapped in.
 fn race(by: ApiSurface, what: &'static str) -> Row {
-    let attempt = Attempt::Race(Race { edition: edition(by), deed: what });
+    let attempt = AttemptKind::Race(Race { edition: edition(by), deed: what });
     let tried = format!("{what} while a link that leads out is swapped in");
     let expected = "nothing of what is outside is read or changed";
     let control = Control::RaceReaches(FREE);
@@ -775,7 +775,7 @@ fn approved(by: ApiSurface) -> Vec<Row> {
         let files = Some(left.to_string()).filter(|left| !left.is_empty()).into_iter().collect();
         let left = AttemptEffects { files, ..AttemptEffects::default() };
         let control = Control::call(&deed, "both-files", answer).leaving(left);
-        Row::new(Capability::Filesystem, by, tried, deed, control).on(HostVariant::Ours)
+        Row::new(Capability::Filesystem, by, tried, deed, control).on(ServicesSource::Ours)
     };
     let read = |plugin, path| deed(plugin, by, "read", path, "", refusal(by, "read"));
     let write = |plugin, path| deed(plugin, by, "write", path, "", refusal(by, "write"));
@@ -785,7 +785,7 @@ fn approved(by: ApiSurface) -> Vec<Row> {
     let refused = Control::Refused(read("wide-files", "pub/a.txt"));
     let both = "read what was requested and approved";
     vec![
-        Row::new(Capability::Filesystem, by, both, narrow(), refused).on(HostVariant::Ours),
+        Row::new(Capability::Filesystem, by, both, narrow(), refused).on(ServicesSource::Ours),
         row(
             "read what was requested and not approved",
             read("narrow-files", "ro/r.txt"),
@@ -965,7 +965,7 @@ pub(super) fn environment() -> Vec<Row> {
         ] {
             let deed = variables(plugin, by, "SEEN=one");
             let control = Control::call(&deed, "both-files", all);
-            rows.push(row(by, tried, deed, control).on(HostVariant::Ours));
+            rows.push(row(by, tried, deed, control).on(ServicesSource::Ours));
         }
     }
     rows

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::action::{Action, Expect, ExpectedLog, RefusalText};
-use crate::expectation::{ApiSurface, Capability};
+use crate::case::{ApiSurface, Capability};
 use crate::fakes::SECRET;
-use crate::plugins::HostVariant;
-use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines, refused};
+use crate::plugins::ServicesSource;
+use crate::row::{AttemptEffects, AttemptKind, Control, Row, answered, lines, refused};
 use crate::table::filesystem;
 
 /// The ways to ask, and who asks so.
-const PLUGIN_VARIANTS: [PluginVariants; 2] = [
-    PluginVariants {
+const PLUGIN_VARIANTS: [PluginsByGrant; 2] = [
+    PluginsByGrant {
         by: ApiSurface::Import,
         plugin: "asking",
         free: "free-asking",
         both: "both-asking",
     },
-    PluginVariants {
+    PluginsByGrant {
         by: ApiSurface::Rhai,
         plugin: "script",
         free: "free-script",
@@ -27,7 +27,7 @@ const PLUGIN_VARIANTS: [PluginVariants; 2] = [
 
 /// A way to ask.
 #[derive(Clone, Copy)]
-struct PluginVariants {
+struct PluginsByGrant {
     by: ApiSurface,
     /// Who is granted a part of what can be asked for.
     plugin: &'static str,
@@ -71,7 +71,7 @@ pub(super) fn rows() -> Vec<Row> {
 fn secrets() -> Vec<Row> {
     let row = |tried: &str, deed, control| {
         Row::new(Capability::Secrets, ApiSurface::Import, tried, deed, control)
-            .on(HostVariant::Ours)
+            .on(ServicesSource::Ours)
     };
     let get = |plugin, name: &str, plain: bool, expect| {
         Action::new(plugin, "secret", json!({ "name": name, "plain": plain }), expect)
@@ -99,7 +99,7 @@ fn secrets() -> Vec<Row> {
     // The arguments of a call are recorded, whoever has put a secret into them.
     let name = format!("{SECRET}{}", crate::plugins::id("recorded"));
     let recorded = get("recorded", &name, true, refused());
-    let recorded = Attempt::Recorded(recorded, SECRET, "\"name\":\"[redacted]\"");
+    let recorded = AttemptKind::Recorded(recorded, SECRET, "\"name\":\"[redacted]\"");
     let mut record = Row::trying(
         Capability::Secrets,
         ApiSurface::Import,
@@ -108,7 +108,7 @@ fn secrets() -> Vec<Row> {
         recorded,
         has("recorded"),
     );
-    record.variant = HostVariant::Ours;
+    record.variant = ServicesSource::Ours;
     let unset = Expect::Says(&["the secret unset is not set"]);
     let unset = get("secretive", "unset", true, unset);
     // Of one that is not granted it is not even told whether somebody has set it.
@@ -143,7 +143,7 @@ fn told(plugin: &str, what: &str) -> AttemptEffects {
     }
 }
 
-fn messaging(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
+fn messaging(PluginsByGrant { by, plugin, free, .. }: PluginsByGrant) -> Vec<Row> {
     let row =
         |tried: &str, deed, control| Row::new(Capability::Messaging, by, tried, deed, control);
     let denied = |arguments, what| {
@@ -166,7 +166,7 @@ fn messaging(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row
 }
 
 /// A component of which nothing is granted has no import for it, so that a script is the control.
-fn memory(PluginVariants { by, plugin, .. }: PluginVariants) -> Vec<Row> {
+fn memory(PluginsByGrant { by, plugin, .. }: PluginsByGrant) -> Vec<Row> {
     let tried = "search the memory, which finds more than was asked for";
     let search = answered(plugin, "recall", json!({ "query": "tea" }), "tea 0; tea 1; tea 2");
     let refusal = Expect::Refused(None, RefusalText::Request("memory"));
@@ -175,7 +175,7 @@ fn memory(PluginVariants { by, plugin, .. }: PluginVariants) -> Vec<Row> {
     vec![row.leaves(told(plugin, "searches tea"))]
 }
 
-fn providers(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
+fn providers(PluginsByGrant { by, plugin, free, .. }: PluginsByGrant) -> Vec<Row> {
     let row =
         |tried: &str, deed, control| Row::new(Capability::Providers, by, tried, deed, control);
     let ask = |model: &str| json!({ "model": model, "prompt": "may I?" });
@@ -193,7 +193,7 @@ fn providers(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row
     ]
 }
 
-fn tools(PluginVariants { by, plugin, free, .. }: PluginVariants) -> Vec<Row> {
+fn tools(PluginsByGrant { by, plugin, free, .. }: PluginsByGrant) -> Vec<Row> {
     let row = |tried: &str, deed, control| Row::new(Capability::Tools, by, tried, deed, control);
     let refusal = || Expect::Refused(None, RefusalText::Request("tools"));
     let bare = Control::Refused(well(plugin).by(bare(by), refusal()));
@@ -219,13 +219,13 @@ fn bare(by: ApiSurface) -> &'static str {
 }
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
-fn approved(PluginVariants { by, both, .. }: PluginVariants) -> Vec<Row> {
+fn approved(PluginsByGrant { by, both, .. }: PluginsByGrant) -> Vec<Row> {
     let (narrow, wide) = match by {
         ApiSurface::Rhai => ("narrow-script", "wide-script"),
         _ => ("narrow-asking", "wide-asking"),
     };
     let row = |capability, tried: &str, deed, control| {
-        Row::new(capability, by, tried, deed, control).on(HostVariant::Ours)
+        Row::new(capability, by, tried, deed, control).on(ServicesSource::Ours)
     };
     let send = || json!({ "text": "hi" });
     let ask = || json!({ "model": "conformance-witness/other", "prompt": "may I?" });

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::action::{Action, Expect, ExpectedLog, StoppedBy};
-use crate::expectation::{ApiSurface, Capability};
+use crate::case::{ApiSurface, Capability};
 use crate::plugins::{LIMITED, LOG_BURST, LOG_RATE, ample, limits_of};
 use crate::row::{AttemptEffects, Control, Row, answered, echo};
 use crate::table::network::get;

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::action::{Action, Expect, RefusalText};
-use crate::expectation::{ApiSurface, Capability};
-use crate::plugins::HostVariant;
-use crate::row::{Attempt, AttemptEffects, Control, Row, answered, lines};
+use crate::case::{ApiSurface, Capability};
+use crate::plugins::ServicesSource;
+use crate::row::{AttemptEffects, AttemptKind, Control, Row, answered, lines};
 use crate::table::nothing::reachable;
 
 /// The ways to send a request.
@@ -279,7 +279,7 @@ fn redirected(by: ApiSurface) -> Vec<Row> {
 fn named(by: ApiSurface) -> Vec<Row> {
     let plugin = names(by);
     let named = if by == ApiSurface::Rhai { "named-script" } else { "named-web" };
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostVariant::Ours);
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(ServicesSource::Ours);
     let local = "http://localhost:{port}/ok";
     let well = || get(plugin, by, local, ok());
     let connected = |connected: &[&str]| AttemptEffects {
@@ -330,7 +330,7 @@ fn named(by: ApiSurface) -> Vec<Row> {
         row("get https://rebind.example.com/ twice, which leads inside at last", first, control);
     rebound.expectation.expected =
         "a connection to where it was found first, and a refusal when it leads inside".into();
-    if let Attempt::Calls(deeds) = &mut rebound.attempt {
+    if let AttemptKind::Calls(deeds) = &mut rebound.attempt {
         deeds.push(again);
     }
     rows.push(rebound.leaves(connected(&["8.8.8.8:443"])).then(well()));
@@ -360,7 +360,7 @@ fn named(by: ApiSurface) -> Vec<Row> {
 
 /// What was approved holds, if it was requested; what was requested holds, if it was approved.
 fn approved(by: ApiSurface) -> Vec<Row> {
-    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(HostVariant::Ours);
+    let row = |tried: &str, deed, control| row(by, tried, deed, control).on(ServicesSource::Ours);
     let both = if by == ApiSurface::Rhai { "both-script" } else { "both-web" };
     let unreachable = unreachable(by);
     let may = |deed: &Action, asked: &str| {

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::action::{Action, Expect};
-use crate::expectation::{ApiSurface, Capability};
-use crate::plugins::{HostVariant, IMPORTING};
-use crate::row::{Attempt, AttemptEffects, Control, Row, answered, echo, lines, refused};
+use crate::case::{ApiSurface, Capability};
+use crate::plugins::{IMPORTING, ServicesSource};
+use crate::row::{AttemptEffects, AttemptKind, Control, Row, answered, echo, lines, refused};
 use crate::table::filesystem::{edition, refusal};
 use crate::table::network::get;
 
@@ -70,14 +70,14 @@ pub(super) fn rows() -> Vec<Row> {
             "which is not approved",
             Control::Ready("decided"),
         )
-        .on(HostVariant::Ours),
+        .on(ServicesSource::Ours),
         load(
             "be loaded with other code than was approved",
             "stale",
             "it has changed since it was approved",
             Control::Ready("decided"),
         )
-        .on(HostVariant::Ours),
+        .on(ServicesSource::Ours),
     ]);
     let script = "bare-script";
     let witness =
@@ -206,6 +206,6 @@ fn loading(
     control: Control,
 ) -> Row {
     let expected = format!("it is left out, and the host says: {words}");
-    let attempt = Attempt::Load(plugin, words.into());
+    let attempt = AttemptKind::Load(plugin, words.into());
     Row::trying(Capability::Nothing, by, tried, expected, attempt, control)
 }

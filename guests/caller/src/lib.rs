@@ -12,14 +12,14 @@ plugin!(tools: [list, call, ask, send, recall, secret, tell], evals: [judged]);
 /// Options of `judged`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct JudgedOptions {
+pub struct JudgeEvalOptions {
     /// The model that judges.
     model: String,
 }
 
 /// Passes when a model that is shown the output says something good.
 #[eval]
-pub async fn judged(subject: Subject, options: JudgedOptions) -> Result<Evaluation> {
+pub async fn judged(subject: Subject, options: JudgeEvalOptions) -> Result<Evaluation> {
     let said = ask_model(options.model, subject.output_text()).await?;
     Ok(summarize(vec![finding("judged", said.contains("good"), said)]))
 }

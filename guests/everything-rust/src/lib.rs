@@ -1,9 +1,9 @@
 //! Has what the conformance suite of MCP asks a server for, as far as the contract can say it: tools,
 //! resources, prompts and the completion of arguments, under the names that the suite knows.
 
-mod media;
 mod prompts;
 mod resources;
+mod sample_media;
 mod schema;
 mod tools;
 

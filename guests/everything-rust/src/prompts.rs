@@ -3,7 +3,7 @@
 use tenon_sdk::prompt::Message;
 use tenon_sdk::{Content, ResourceContents, prompt};
 
-use crate::media::PNG;
+use crate::sample_media::PNG;
 
 /// A simple prompt without arguments
 #[prompt(title = "Simple Test Prompt")]

@@ -2,18 +2,18 @@
 
 use tenon_sdk::{Json, Value, instance, json, resource};
 
-use crate::media::PNG;
+use crate::sample_media::PNG;
 
 /// The URI of the resource that changes.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 /// How often it has changed.
 #[derive(Default)]
-struct Updates(u32);
+struct UpdateCount(u32);
 
 /// Changes it.
 pub(crate) fn update() {
-    instance::with(|updates: &mut Updates| updates.0 += 1);
+    instance::with(|updates: &mut UpdateCount| updates.0 += 1);
 }
 
 /// A static text resource for testing
@@ -43,7 +43,7 @@ pub(crate) async fn template(#[complete("123", "124", "200")] id: String) -> Jso
 /// A resource that a tool changes
 #[resource("test://watched-resource", name = "watched-resource", title = "Watched Resource")]
 pub(crate) async fn watched_resource() -> String {
-    match instance::with(|updates: &mut Updates| updates.0) {
+    match instance::with(|updates: &mut UpdateCount| updates.0) {
         0 => "Watched resource content".to_string(),
         updates => format!("Watched resource content, changed {updates} times"),
     }

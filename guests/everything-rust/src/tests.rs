@@ -3,7 +3,7 @@ use tenon_sdk::resource::ResourceBody;
 use tenon_sdk::testing::Host;
 
 use super::*;
-use crate::media::PNG;
+use crate::sample_media::PNG;
 
 #[test]
 fn tools_say_what_they_do() {

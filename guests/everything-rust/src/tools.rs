@@ -6,8 +6,8 @@ use tenon_sdk::inference::{self, CompletionRequest};
 use tenon_sdk::user::{self, Answer};
 use tenon_sdk::{Content, Context, Failure, ResourceContents, Result, log, notify, state, tool};
 
-use crate::media::{PNG, WAV};
 use crate::resources::{self, WATCHED};
+use crate::sample_media::{PNG, WAV};
 
 /// Tests simple text content response
 #[tool(read_only)]

@@ -8,7 +8,7 @@ plugin!(tools: [count, wait, wait_for_a_tool, wait_politely]);
 
 /// What the instance keeps.
 #[derive(Default)]
-struct Tally {
+struct CallCounts {
     calls: u32,
     /// How many calls of `wait` were dropped.
     dropped: u32,
@@ -17,31 +17,31 @@ struct Tally {
 /// Counts this call, and says how many there were and how many others were dropped.
 #[tool]
 async fn count() -> String {
-    instance::with(|tally: &mut Tally| {
+    instance::with(|tally: &mut CallCounts| {
         tally.calls += 1;
         format!("{} calls, {} dropped", tally.calls, tally.dropped)
     })
 }
 
-struct DropCounter;
+struct DroppedCallCounter;
 
-impl Drop for DropCounter {
+impl Drop for DroppedCallCounter {
     fn drop(&mut self) {
-        instance::with(|tally: &mut Tally| tally.dropped += 1);
+        instance::with(|tally: &mut CallCounts| tally.dropped += 1);
     }
 }
 
 /// Waits for ever.
 #[tool]
 async fn wait() {
-    let _waiting = DropCounter;
+    let _waiting = DroppedCallCounter;
     pending().await
 }
 
 /// Waits for another tool.
 #[tool]
 async fn wait_for_a_tool(name: String, arguments: Value) -> Result<String> {
-    let _waiting = DropCounter;
+    let _waiting = DroppedCallCounter;
     Ok(host_tools::call(name, arguments).await?.plain_text())
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Configuration {
     ping_ms: Option<u64>,
     /// Where the server is, if it is no child.
     #[cfg(feature = "http")]
-    pub(crate) http: crate::transport::Remote,
+    pub(crate) http: crate::transport::RemoteSettings,
 }
 
 impl Default for Configuration {

@@ -31,7 +31,7 @@ use crate::transport::{self, Event, RequestHead};
 /// What an operation came to.
 type OperationOutcome = Result<Outcome, mcp_client::Error>;
 
-struct State {
+struct BridgeState {
     client: Client,
     /// How long the handshake and the first list of tools may take together, in milliseconds.
     startup: u64,
@@ -88,10 +88,10 @@ struct ConnectionWaiter {
 }
 
 thread_local! {
-    static STATE: RefCell<State> = RefCell::new(State::new());
+    static STATE: RefCell<BridgeState> = RefCell::new(BridgeState::new());
 }
 
-impl State {
+impl BridgeState {
     fn new() -> Self {
         let configuration = Configuration::read();
         Self {
@@ -236,12 +236,12 @@ impl State {
     }
 }
 
-fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
+fn with<R>(act: impl FnOnce(&mut BridgeState) -> R) -> R {
     STATE.with_borrow_mut(act)
 }
 
 /// Tells the client something, and does what it wants done about it.
-fn tell(what: impl FnOnce(&mut State)) {
+fn tell(what: impl FnOnce(&mut BridgeState)) {
     with(|state| {
         what(state);
         state.act();

@@ -36,18 +36,18 @@ const MAX_MEMBERS: usize = 10_000;
 
 /// The members of an object that were not taken yet. Of one that is there twice, the last counts.
 #[derive(Default)]
-pub(crate) struct Members<'a> {
+pub(crate) struct RemainingMembers<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
     /// What is left of members that are objects themselves, in their place.
     inner: Vec<(&'static str, String)>,
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RemainingMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         struct MembersVisitor;
 
         impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+            type Value = RemainingMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push((name, value));
                 }
-                Ok(Members { members, inner: Vec::new() })
+                Ok(RemainingMembers { members, inner: Vec::new() })
             }
         }
 
@@ -79,7 +79,7 @@ struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
-impl<'a> Members<'a> {
+impl<'a> RemainingMembers<'a> {
     pub(crate) fn read(json: &'a str) -> Result<Self> {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
@@ -117,9 +117,10 @@ impl<'a> Members<'a> {
     pub(crate) fn within<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(&mut Members<'a>) -> Result<T>,
+        read: impl FnOnce(&mut RemainingMembers<'a>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let Some(mut inner) = self.get(key).and_then(|json| Members::read(json).ok()) else {
+        let Some(mut inner) = self.get(key).and_then(|json| RemainingMembers::read(json).ok())
+        else {
             return Ok(None);
         };
         let is_empty = inner.members.is_empty();
@@ -287,7 +288,7 @@ pub(crate) enum Execution {
 
 /// A tool. The error says which tool it was, where it has a name.
 pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     let name: String = members.required("name")?;
     let problem = |problem: String| format!("\"{name}\": {problem}");
     let schema =
@@ -295,7 +296,7 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
     if !schema.trim_start().starts_with('{') {
         return Err(problem("its input schema is not an object".into()));
     }
-    let execution = members.get("execution").and_then(|json| Members::read(json).ok());
+    let execution = members.get("execution").and_then(|json| RemainingMembers::read(json).ok());
     let support: Option<String> = execution.and_then(|mut members| members.hint("taskSupport"));
     let execution = match support.as_deref() {
         Some("required") => Execution::Task,
@@ -330,7 +331,7 @@ pub(crate) fn tool(json: &str) -> Result<(ToolDefinition, Execution)> {
 /// The answer of a tool. A block that is broken becomes an opaque one. Structured content, which may
 /// be long, stays in the memory that it came in.
 pub(crate) fn tool_result(payload: JsonSlice) -> Result<ToolResult, Error> {
-    let mut members = Members::read(payload.get()).map_err(broken)?;
+    let mut members = RemainingMembers::read(payload.get()).map_err(broken)?;
     let content = members.items("content").map_err(broken)?;
     let content = content.into_iter().map(content_block).collect();
     let structured = members.raw("structuredContent").map(|json| payload.place_of(json));
@@ -360,7 +361,7 @@ fn as_text(json: &str) -> String {
 }
 
 fn read_block(json: &str) -> Result<ContentBlock> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     let kind = members.text("type")?;
     let body = match &*kind {
         "text" => Content::Text(members.text("text")?.into_owned()),
@@ -376,16 +377,16 @@ fn read_block(json: &str) -> Result<ContentBlock> {
     Ok(ContentBlock { body, extra: members.rest() })
 }
 
-fn media(members: &mut Members<'_>) -> Result<Media> {
+fn media(members: &mut RemainingMembers<'_>) -> Result<Media> {
     Ok(Media { data: bytes(members, "data")?, mime_type: members.required("mimeType")? })
 }
 
-fn bytes(members: &mut Members<'_>, key: &str) -> Result<Vec<u8>> {
+fn bytes(members: &mut RemainingMembers<'_>, key: &str) -> Result<Vec<u8>> {
     let text = members.text(key)?;
     BASE64_STANDARD.decode(text.as_bytes()).map_err(|error| format!("\"{key}\": {error}"))
 }
 
-fn link(members: &mut Members<'_>) -> Result<ResourceLink> {
+fn link(members: &mut RemainingMembers<'_>) -> Result<ResourceLink> {
     Ok(ResourceLink {
         uri: members.required("uri")?,
         name: members.required("name")?,
@@ -397,7 +398,7 @@ fn link(members: &mut Members<'_>) -> Result<ResourceLink> {
 }
 
 fn contents_part(json: &str) -> Result<ResourceContents> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     let uri = members.required("uri")?;
     let mime_type = members.hint("mimeType");
     let body = match members.get("blob").is_some_and(|json| json != "null") {
@@ -409,7 +410,7 @@ fn contents_part(json: &str) -> Result<ResourceContents> {
 
 /// What was read from a resource. A part that is none of the known ones is text.
 pub(crate) fn resource_contents(json: &str, uri: &str) -> Result<Vec<ResourceContents>, Error> {
-    let mut members = Members::read(json).map_err(broken)?;
+    let mut members = RemainingMembers::read(json).map_err(broken)?;
     let parts = members.items("contents").map_err(broken)?;
     let part = |json| {
         contents_part(json).unwrap_or_else(|_| ResourceContents {
@@ -427,12 +428,12 @@ pub(crate) fn resource_contents(json: &str, uri: &str) -> Result<Vec<ResourceCon
 fn page<T>(
     json: &str,
     key: &str,
-    read: impl Fn(Members<'_>) -> Result<T>,
+    read: impl Fn(RemainingMembers<'_>) -> Result<T>,
     mut left_out: impl FnMut(&str),
 ) -> Result<(Vec<T>, Option<String>), Error> {
-    let mut members = Members::read(json).map_err(broken)?;
+    let mut members = RemainingMembers::read(json).map_err(broken)?;
     let items = members.items(key).map_err(broken)?;
-    let item = |item| Members::read(item).and_then(&read);
+    let item = |item| RemainingMembers::read(item).and_then(&read);
     let items = items.into_iter().filter_map(|json| match item(json) {
         Ok(item) => Some(item),
         Err(problem) => {
@@ -444,7 +445,7 @@ fn page<T>(
 }
 
 pub(crate) fn resource_page(json: &str, left_out: impl FnMut(&str)) -> Result<ResourcePage, Error> {
-    let read = |mut members: Members<'_>| {
+    let read = |mut members: RemainingMembers<'_>| {
         Ok(ListedResource { link: link(&mut members)?, extra: members.rest() })
     };
     let (resources, next) = page(json, "resources", read, left_out)?;
@@ -452,7 +453,7 @@ pub(crate) fn resource_page(json: &str, left_out: impl FnMut(&str)) -> Result<Re
 }
 
 pub(crate) fn template_page(json: &str, left_out: impl FnMut(&str)) -> Result<TemplatePage, Error> {
-    let read = |mut members: Members<'_>| {
+    let read = |mut members: RemainingMembers<'_>| {
         Ok(ResourceTemplate {
             uri_template: members.required("uriTemplate")?,
             name: members.required("name")?,
@@ -468,7 +469,7 @@ pub(crate) fn template_page(json: &str, left_out: impl FnMut(&str)) -> Result<Te
 
 /// Whether a page of a list has anything, or another one follows. What cannot be read may have.
 pub(crate) fn has_items(json: &str, member: &str) -> bool {
-    let Ok(page) = Members::read(json) else { return true };
+    let Ok(page) = RemainingMembers::read(json) else { return true };
     let of = |key| page.get(key).filter(|text| *text != "null");
     let is_empty =
         of(member).is_none_or(|items| mcp_client::items(items).is_ok_and(|items| items.is_empty()));
@@ -476,7 +477,7 @@ pub(crate) fn has_items(json: &str, member: &str) -> bool {
 }
 
 pub(crate) fn prompt_page(json: &str, left_out: impl FnMut(&str)) -> Result<PromptPage, Error> {
-    let read = |mut members: Members<'_>| {
+    let read = |mut members: RemainingMembers<'_>| {
         // Nor one list without arguments from none.
         let arguments = match members.get("arguments").map(mcp_client::items) {
             Some(Ok(items)) if items.is_empty() => Vec::new(),
@@ -495,7 +496,7 @@ pub(crate) fn prompt_page(json: &str, left_out: impl FnMut(&str)) -> Result<Prom
 }
 
 fn argument(json: &str) -> Result<PromptArgument> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     Ok(PromptArgument {
         name: members.required("name")?,
         title: members.hint("title"),
@@ -507,7 +508,7 @@ fn argument(json: &str) -> Result<PromptArgument> {
 
 /// Values for an argument. Who suggests nothing at all has none.
 pub(crate) fn suggestions(json: &str) -> Result<Suggestions, Error> {
-    let mut members = Members::read(json).map_err(broken)?;
+    let mut members = RemainingMembers::read(json).map_err(broken)?;
     let suggested = members.within("completion", |completion| {
         let mut values: Vec<String> = completion.hint("values").unwrap_or_default();
         let more = completion.hint_if("hasMore", |more| *more).unwrap_or(false);
@@ -524,7 +525,7 @@ const MAX_SUGGESTIONS: usize = 100;
 
 /// A prompt, filled in.
 pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
-    let mut members = Members::read(json).map_err(broken)?;
+    let mut members = RemainingMembers::read(json).map_err(broken)?;
     let messages = members.items("messages").map_err(broken)?;
     Ok(Prompt {
         description: members.hint("description"),
@@ -535,7 +536,7 @@ pub(crate) fn prompt(json: &str) -> Result<Prompt, Error> {
 
 /// A message of a prompt. What is none is the user's, and what it says.
 fn prompt_message(json: &str) -> PromptMessage {
-    let mut members = Members::read(json).unwrap_or_default();
+    let mut members = RemainingMembers::read(json).unwrap_or_default();
     let role = members.hint_if("role", |role: &String| matches!(&**role, "user" | "assistant"));
     let role = match role.as_deref() {
         Some("assistant") => PromptRole::Assistant,
@@ -568,7 +569,12 @@ mod tests {
     fn an_object_of_too_many_members_costs_its_answer_alone() {
         let members: Vec<_> = (0..=MAX_MEMBERS).map(|i| format!("\"{i}\":1")).collect();
         let json = format!("{{{}}}", members.join(","));
-        assert!(Members::read(&json).err().unwrap().starts_with("an object has more than 10000"));
+        assert!(
+            RemainingMembers::read(&json)
+                .err()
+                .unwrap()
+                .starts_with("an object has more than 10000")
+        );
     }
 
     #[test]

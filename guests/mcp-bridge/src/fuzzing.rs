@@ -7,16 +7,16 @@ pub use crate::transport::fuzz::http;
 
 #[cfg(test)]
 mod tests {
-    use tenon_inputs::{Kind, fuzz};
+    use tenon_inputs::{InputKind, fuzz};
 
     #[test]
     fn results() {
-        fuzz("tool_result", Kind::Text, super::tool_result);
+        fuzz("tool_result", InputKind::Text, super::tool_result);
     }
 
     #[cfg(feature = "http")]
     #[test]
     fn answers_over_http() {
-        fuzz("http", Kind::Bytes, super::http);
+        fuzz("http", InputKind::Bytes, super::http);
     }
 }

@@ -14,7 +14,7 @@ use crate::bindings::tenon::plugin::model::{
 use crate::bindings::tenon::plugin::types::{Content, Error, Media};
 use crate::bindings::tenon::plugin::user::{FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use crate::bindings::tenon::plugin::{inference, user};
-use crate::convert::{self, Members};
+use crate::convert::{self, RemainingMembers};
 
 /// The model that the host chooses.
 const DEFAULT_MODEL: &str = "default";
@@ -36,7 +36,7 @@ fn invalid(problem: String) -> Error {
 }
 
 async fn elicit(params: &str) -> Result<String, Error> {
-    let mut members = Members::read(params).map_err(invalid)?;
+    let mut members = RemainingMembers::read(params).map_err(invalid)?;
     let mode = members.hint::<String>("mode");
     let message = members.hint("message").unwrap_or_default();
     let answer = match mode.as_deref() {
@@ -84,7 +84,7 @@ fn roots_result(roots: Vec<Root>) -> String {
 }
 
 fn completion_request(params: &str) -> Result<CompletionRequest, Error> {
-    let mut members = Members::read(params).map_err(invalid)?;
+    let mut members = RemainingMembers::read(params).map_err(invalid)?;
     if members.get("messages").is_none() {
         return Err(invalid("\"messages\" is missing".into()));
     }
@@ -129,7 +129,7 @@ fn completion_request(params: &str) -> Result<CompletionRequest, Error> {
 }
 
 fn message(json: &str) -> Result<Message, String> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     let role = members.hint::<String>("role");
     let content = members.raw("content").ok_or("a message has no \"content\"")?;
     let parts = match content.starts_with('[') {
@@ -151,7 +151,7 @@ fn message(json: &str) -> Result<Message, String> {
 
 /// A content block of a message. One of a kind that is not known goes along as it is.
 fn part(json: &str) -> Result<Part, String> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     Ok(match &*members.text("type")? {
         "tool_use" => Part::ToolCall(ToolCall {
             id: members.required("id")?,
@@ -173,7 +173,7 @@ fn part(json: &str) -> Result<Part, String> {
 }
 
 fn tool(json: &str) -> Result<ModelTool, String> {
-    let mut members = Members::read(json)?;
+    let mut members = RemainingMembers::read(json)?;
     Ok(ModelTool {
         name: members.required("name")?,
         description: members.hint("description").unwrap_or_default(),

@@ -16,10 +16,10 @@ mod client;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod header_arguments;
-mod items;
-mod json;
+mod json_array;
 mod json_string;
 mod message;
+mod raw_json;
 mod server;
 mod settings;
 
@@ -27,10 +27,10 @@ pub use client::{
     Action, AskId, AskKind, Client, EmptyLists, Error, LogLevel, OperationId, Outcome, Request,
 };
 pub use header_arguments::HeaderArgument;
-pub use items::{MAX_ITEMS, items};
-pub use json::{Json, Members};
+pub use json_array::{MAX_ITEMS, items};
 pub use json_string::{text, without_needless_escapes};
 pub use message::JsonSlice;
+pub use raw_json::{Json, Members};
 pub use server::{Server, ServerCapabilities};
 pub use settings::{Era, Features, HandshakeMode, Root, Settings};
 

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::items::items;
-use crate::json::Json;
+use crate::json_array::items;
 use crate::json_string::without_needless_escapes;
+use crate::raw_json::Json;
 
 /// A JSON value inside of the line that brought it. Nothing is copied.
 #[derive(Clone)]

@@ -66,7 +66,7 @@ impl ServerCapabilities {
 
 /// How a server introduces itself.
 #[derive(Deserialize, Default)]
-struct Info {
+struct Implementation {
     #[serde(default, deserialize_with = "or_nothing")]
     name: String,
     #[serde(default, deserialize_with = "or_nothing")]
@@ -92,7 +92,7 @@ impl Server {
             #[serde(default, deserialize_with = "or_nothing")]
             capabilities: BTreeMap<String, Value>,
             #[serde(default, deserialize_with = "or_nothing")]
-            server_info: Info,
+            server_info: Implementation,
             #[serde(default, deserialize_with = "or_nothing")]
             instructions: Option<String>,
         }
@@ -133,7 +133,7 @@ impl Server {
             return Err(unknown_revision(&answer.supported_versions));
         }
         let info = answer.meta.remove("io.modelcontextprotocol/serverInfo");
-        let info: Info =
+        let info: Implementation =
             info.and_then(|info| serde_json::from_value(info).ok()).unwrap_or_default();
         Ok(Self {
             name: info.name,

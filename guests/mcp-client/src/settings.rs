@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::MODERN;
-use crate::json::Members;
+use crate::raw_json::Members;
 
 /// The member of `_meta` in which requests of the newer era declare what their client can do.
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

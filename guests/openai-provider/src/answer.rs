@@ -23,7 +23,7 @@ const MOST_CALLS: usize = 1024;
 /// A whole answer or a chunk of one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Chunk {
+struct AnswerOrChunk {
     #[serde(deserialize_with = "lenient")]
     id: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -77,13 +77,13 @@ struct Said {
     #[serde(deserialize_with = "lenient")]
     refusal: Option<String>,
     #[serde(deserialize_with = "lenient")]
-    tool_calls: Option<Vec<Wanted>>,
+    tool_calls: Option<Vec<ToolCallChunk>>,
 }
 
 /// A tool call or a piece of one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Wanted {
+struct ToolCallChunk {
     #[serde(deserialize_with = "lenient")]
     index: Option<u64>,
     #[serde(deserialize_with = "lenient")]
@@ -110,7 +110,7 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 
 /// A tool call in the making.
 #[derive(Default)]
-struct Call {
+struct PartialToolCall {
     /// The index by which the server speaks of it.
     key: Option<u64>,
     id: String,
@@ -131,7 +131,7 @@ pub struct Assembler {
     call_id: String,
     reasoning: String,
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<PartialToolCall>,
     size: usize,
     begun: bool,
     refused: bool,
@@ -169,7 +169,7 @@ impl Assembler {
     ///
     /// What the server reports in its place, or [`ErrorCode::Failed`] where it is none.
     pub fn take(&mut self, json: &[u8]) -> Result<Vec<Delta>, Error> {
-        let chunk: Chunk = serde_json::from_slice(json).map_err(|error| {
+        let chunk: AnswerOrChunk = serde_json::from_slice(json).map_err(|error| {
             self.endpoint.malformed(match error.is_data() {
                 true => "the answer has another form than a chat completion",
                 false => "the answer is no valid JSON",
@@ -242,7 +242,7 @@ impl Assembler {
             let mut call = call.settled();
             call.rest(index, &mut deltas);
             if serde_json::from_str::<BTreeMap<String, IgnoredAny>>(&call.arguments).is_ok() {
-                let Call { id, name, arguments, .. } = call;
+                let PartialToolCall { id, name, arguments, .. } = call;
                 whole.push(ToolCall { id, name, arguments });
             } else if !cut {
                 let name = &call.name;
@@ -318,7 +318,7 @@ impl Assembler {
 
     fn take_call(
         &mut self,
-        wanted: Wanted,
+        wanted: ToolCallChunk,
         whole: bool,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), Error> {
@@ -338,7 +338,7 @@ impl Assembler {
             if index == MOST_CALLS {
                 return Err(self.endpoint.malformed("the answer asks for too many tools"));
             }
-            self.calls.push(Call { key: wanted.index, ..Call::default() });
+            self.calls.push(PartialToolCall { key: wanted.index, ..PartialToolCall::default() });
         }
         let given = format!("call_{}_{index}", self.call_id);
         let call = &mut self.calls[index];
@@ -365,7 +365,7 @@ impl Assembler {
     /// Which of the calls so far a piece belongs to. Some servers give no index, and some give every
     /// call the same one; a new id with a name is a new call then.
     fn known(&self, key: Option<u64>, id: &str, name: &str) -> Option<usize> {
-        let differs = |call: &Call| {
+        let differs = |call: &PartialToolCall| {
             !id.is_empty() && !name.is_empty() && !call.name.is_empty() && call.id != id
         };
         match key {
@@ -405,7 +405,7 @@ impl Assembler {
     }
 }
 
-impl Call {
+impl PartialToolCall {
     fn begin(&mut self, index: usize, deltas: &mut Vec<Delta>) {
         if !std::mem::replace(&mut self.started, true) {
             deltas.push(Delta::ToolCallStart(ToolCallStart {

@@ -8,9 +8,9 @@ use tenon_sdk::provider::{Completion, CompletionRequest, CompletionSummary, Delt
 use tenon_sdk::{Context, Error, ErrorCode, secrets};
 
 use crate::answer::{Assembler, MOST_ANSWER};
+use crate::api_key::Key;
 use crate::error::Endpoint;
-use crate::key::Key;
-use crate::models;
+use crate::model_list;
 use crate::settings::Settings;
 
 /// The most of a refusal to read.
@@ -49,7 +49,7 @@ impl Client {
     pub(crate) async fn models(&self) -> Result<Vec<ModelInfo>, Error> {
         let response = self.send(Method::Get, &["models"], None, None).await?;
         let body = self.whole(response).await?;
-        models::read(&body).map_err(|what| self.endpoint.malformed(what))
+        model_list::read(&body).map_err(|what| self.endpoint.malformed(what))
     }
 
     /// Asks for an answer in one piece.

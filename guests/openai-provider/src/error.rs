@@ -6,7 +6,7 @@ use serde_json::Value;
 use tenon_sdk::Error;
 use tenon_sdk::http::Headers;
 
-use crate::key::Key;
+use crate::api_key::Key;
 
 /// The most characters of an endpoint's own words to repeat.
 const MOST_WORDS: usize = 500;

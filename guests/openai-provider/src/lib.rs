@@ -6,10 +6,10 @@
 //! refusal means. All but the client work on text alone.
 
 pub mod answer;
+pub mod api_key;
 mod client;
 pub mod error;
-pub mod key;
-pub mod models;
+pub mod model_list;
 pub mod request;
 pub mod settings;
 pub use tenon_sdk::provider::{

@@ -52,7 +52,7 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct ChatMessage<'a> {
     role: &'static str,
-    content: Option<Words<'a>>,
+    content: Option<MessageContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ChatToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ struct ChatMessage<'a> {
 /// The content of a message: text alone where it can be, since many servers take nothing else.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Words<'a> {
+enum MessageContent<'a> {
     Text(String),
     Pieces(Vec<Piece<'a>>),
 }
@@ -142,11 +142,11 @@ struct Name<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "json_schema")]
 struct Format<'a> {
-    json_schema: Schema<'a>,
+    json_schema: ResponseSchema<'a>,
 }
 
 #[derive(Serialize)]
-struct Schema<'a> {
+struct ResponseSchema<'a> {
     name: &'static str,
     schema: &'a RawValue,
     strict: bool,
@@ -200,7 +200,7 @@ pub fn write(
             let raw =
                 object(schema).map_err(|what| invalid(format!("the response schema {what}")))?;
             let strict = serde_json::from_str(schema).is_ok_and(|schema| can_be_strict(&schema));
-            Some(Format { json_schema: Schema { name: "answer", schema: raw, strict } })
+            Some(Format { json_schema: ResponseSchema { name: "answer", schema: raw, strict } })
         }
     };
     let body = Body {
@@ -352,8 +352,8 @@ fn plain<'a>(role: &'static str, pieces: Vec<Piece<'a>>, between: &str) -> ChatM
         .map(|piece| if let Piece::Text { text } = piece { Some(text.as_str()) } else { None })
         .collect();
     let content = match texts {
-        Some(texts) => Words::Text(texts.join(between)),
-        None => Words::Pieces(pieces),
+        Some(texts) => MessageContent::Text(texts.join(between)),
+        None => MessageContent::Pieces(pieces),
     };
     ChatMessage { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
 }
@@ -423,7 +423,7 @@ fn tool<'a>(answer: &'a ToolCallResult, media: &mut Vec<Piece<'a>>) -> ChatMessa
     }
     ChatMessage {
         role: "tool",
-        content: Some(Words::Text(texts.join("\n"))),
+        content: Some(MessageContent::Text(texts.join("\n"))),
         tool_calls: Vec::new(),
         tool_call_id: Some(&answer.id),
     }

@@ -78,7 +78,7 @@ enum Feature {
     Tools,
     Images,
     Audio,
-    ResponseSchema,
+    Schema,
 }
 
 /// What a model is taken to do when nobody says.
@@ -180,7 +180,7 @@ impl Feature {
             Self::Tools => ModelFeatures::TOOLS,
             Self::Images => ModelFeatures::IMAGES,
             Self::Audio => ModelFeatures::AUDIO,
-            Self::ResponseSchema => ModelFeatures::RESPONSE_SCHEMA,
+            Self::Schema => ModelFeatures::RESPONSE_SCHEMA,
         }
     }
 }

@@ -16,7 +16,7 @@ plugin!(tools: [check, nulls]);
 
 /// What was found.
 #[derive(Default, Serialize, JsonSchema)]
-pub struct Found {
+pub struct CheckOutcome {
     /// Why the schema cannot be used.
     refused: Option<String>,
     /// Why the value cannot be checked.
@@ -42,22 +42,27 @@ pub async fn check(
     pattern: u32,
     /// The longest description of what is wrong, in bytes.
     description: u32,
-) -> Json<Found> {
+) -> Json<CheckOutcome> {
     let most = description as usize;
     let validator = match compile(&schema, backtracks, pattern, most) {
         Ok(validator) => validator,
-        Err(problem) => return Json(Found { refused: Some(problem), ..Found::default() }),
+        Err(problem) => {
+            return Json(CheckOutcome { refused: Some(problem), ..CheckOutcome::default() });
+        }
     };
-    let Some(value) = value else { return Json(Found::default()) };
+    let Some(value) = value else { return Json(CheckOutcome::default()) };
     let value: Value = match serde_json::from_str(&value) {
         Ok(value) => value,
         Err(error) => {
-            return Json(Found { unreadable: Some(error.to_string()), ..Found::default() });
+            return Json(CheckOutcome {
+                unreadable: Some(error.to_string()),
+                ..CheckOutcome::default()
+            });
         }
     };
     // One problem and not all: a list of them can be longer than schema and value together.
     Json(match validator.validate(&value) {
-        Ok(()) => Found::default(),
+        Ok(()) => CheckOutcome::default(),
         Err(error) => describe(&error, most),
     })
 }
@@ -129,12 +134,12 @@ fn refusal(error: &ValidationError<'_>, most: usize) -> String {
     format!("it refers to {uri}, which is not fetched; what it leads to must be in the schema")
 }
 
-fn describe(error: &ValidationError<'_>, most: usize) -> Found {
-    Found {
+fn describe(error: &ValidationError<'_>, most: usize) -> CheckOutcome {
+    CheckOutcome {
         place: Some(beginning(error.instance_path(), most)),
         problem: Some(beginning(error, most)),
         masked: Some(beginning(&error.masked(), most)),
-        ..Found::default()
+        ..CheckOutcome::default()
     }
 }
 

@@ -68,50 +68,50 @@ pub enum CassetteError {
 #[serde(deny_unknown_fields)]
 struct CassetteForm {
     version: u32,
-    calls: Vec<RecordedCall>,
+    calls: Vec<RecordedHostCall>,
 }
 
 /// A call and its answer. While there is none, the call goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RecordedCall {
+struct RecordedHostCall {
     call: String,
     with: Value,
-    answer: Option<RecordedAnswer>,
+    answer: Option<RecordedOutcome>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum RecordedAnswer {
+enum RecordedOutcome {
     Value(Value),
     Error { code: String, message: String },
 }
 
 /// Records or plays what a plugin asks of others.
 #[derive(Clone)]
-pub(crate) struct Cassette(Arc<Tape>);
+pub(crate) struct Cassette(Arc<CassetteInner>);
 
-struct Tape {
+struct CassetteInner {
     path: PathBuf,
     mask: Redactor,
-    kind: TapeKind,
+    kind: TapeMode,
 }
 
-enum TapeKind {
-    Recording(Mutex<Vec<RecordedCall>>),
+enum TapeMode {
+    Recording(Mutex<Vec<RecordedHostCall>>),
     /// Each with whether it was played.
-    Playing(Mutex<Vec<(RecordedCall, bool)>>),
+    Playing(Mutex<Vec<(RecordedHostCall, bool)>>),
 }
 
 impl Cassette {
     /// A cassette that is recorded anew.
     pub(crate) fn record(path: PathBuf, mask: Redactor) -> Self {
-        Self(Arc::new(Tape { path, mask, kind: TapeKind::Recording(Mutex::default()) }))
+        Self(Arc::new(CassetteInner { path, mask, kind: TapeMode::Recording(Mutex::default()) }))
     }
 
     /// The plugin runs: what was recorded of an earlier one makes room.
     pub(crate) fn begin(&self) -> Result<(), CassetteError> {
-        let TapeKind::Recording(calls) = &self.0.kind else { return Ok(()) };
+        let TapeMode::Recording(calls) = &self.0.kind else { return Ok(()) };
         let written = self.0.write(&lock(calls));
         written.map_err(|source| CassetteError::File { path: self.0.path.clone(), source })
     }
@@ -129,12 +129,12 @@ impl Cassette {
             return Err(invalid(format!("it is of version {}", form.version)));
         }
         let calls = form.calls.into_iter().map(|call| (call, false)).collect();
-        Ok(Self(Arc::new(Tape { path, mask, kind: TapeKind::Playing(Mutex::new(calls)) })))
+        Ok(Self(Arc::new(CassetteInner { path, mask, kind: TapeMode::Playing(Mutex::new(calls)) })))
     }
 
     /// The calls of a cassette that were not played so far.
     pub(crate) fn unplayed(&self) -> Vec<String> {
-        let TapeKind::Playing(calls) = &self.0.kind else { return Vec::new() };
+        let TapeMode::Playing(calls) = &self.0.kind else { return Vec::new() };
         let calls = lock(calls);
         let unplayed = calls.iter().filter(|(_, is_played)| !is_played);
         unplayed.map(|(recorded, _)| recorded.call.clone()).collect()
@@ -152,22 +152,24 @@ impl Cassette {
         let tape = &self.0;
         let (call, with) = (tape.mask.text(&call).into_owned(), tape.masked(&with));
         match &tape.kind {
-            TapeKind::Playing(calls) => match tape.play(&mut lock(calls), &call, &with)? {
-                RecordedAnswer::Value(value) => read(value)
+            TapeMode::Playing(calls) => match tape.play(&mut lock(calls), &call, &with)? {
+                RecordedOutcome::Value(value) => read(value)
                     .map_err(|problem| Error::failed(format!("{}: {problem}", tape.of(&call)))),
-                RecordedAnswer::Error { code, message } => Err(Error::new(code_of(&code), message)),
+                RecordedOutcome::Error { code, message } => {
+                    Err(Error::new(code_of(&code), message))
+                }
             },
-            TapeKind::Recording(calls) => {
+            TapeMode::Recording(calls) => {
                 // Its place is that of its beginning, as the plugin begins them in its own order.
                 let place = {
                     let mut calls = lock(calls);
-                    calls.push(RecordedCall { call, with, answer: None });
+                    calls.push(RecordedHostCall { call, with, answer: None });
                     calls.len() - 1
                 };
                 let answer = made.await;
                 let noted = match &answer {
-                    Ok(value) => RecordedAnswer::Value(tape.masked(&form(value))),
-                    Err(error) => RecordedAnswer::Error {
+                    Ok(value) => RecordedOutcome::Value(tape.masked(&form(value))),
+                    Err(error) => RecordedOutcome::Error {
                         code: error.code.name().into(),
                         message: tape.mask.text(&error.message).into_owned(),
                     },
@@ -184,14 +186,14 @@ impl Cassette {
     }
 }
 
-impl Tape {
+impl CassetteInner {
     /// The answer to a call: each is played once, those that are equal in their order.
     fn play(
         &self,
-        calls: &mut [(RecordedCall, bool)],
+        calls: &mut [(RecordedHostCall, bool)],
         call: &str,
         with: &Value,
-    ) -> Result<RecordedAnswer, Error> {
+    ) -> Result<RecordedOutcome, Error> {
         let of_call = || calls.iter().filter(|(recorded, _)| recorded.call == call);
         let known = of_call().count();
         let equal = of_call().filter(|(recorded, _)| recorded.with == *with).count();
@@ -225,7 +227,7 @@ impl Tape {
     }
 
     /// Writes the calls that have an answer. Nobody sees half a file.
-    fn write(&self, calls: &[RecordedCall]) -> io::Result<()> {
+    fn write(&self, calls: &[RecordedHostCall]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         let calls = calls.iter().filter(|call| call.answer.is_some()).cloned().collect();

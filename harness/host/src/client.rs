@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
-use tenon_host::services::{ClientFeature, ClientFeatures, Offers, Requester};
+use tenon_host::services::{AskingPlugin, ClientFeature, ClientFeatures, Offers};
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
 };
@@ -17,12 +17,12 @@ pub(crate) struct Client {
     pub(crate) forms: Option<Forms>,
     pub(crate) pages: Option<Pages>,
     pub(crate) model: Option<Model>,
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) asked: Arc<ClientRequestLogs>,
 }
 
 /// What was asked so far, in its order.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct ClientRequestLogs {
     pub(crate) forms: RequestLog<FormRequest>,
     pub(crate) pages: RequestLog<UrlRequest>,
     pub(crate) model: RequestLog<CompletionRequest>,
@@ -66,13 +66,13 @@ impl ClientFeatures for Client {
         format!("the test answers with `{method}`")
     }
 
-    async fn ask(&self, _: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, _: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         let answer = self.forms.as_ref().ok_or_else(not_offered)?;
         self.asked.forms.push(&form);
         Ok(answer(&form))
     }
 
-    async fn ask_url(&self, _: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(&self, _: &AskingPlugin, page: UrlRequest) -> Result<UrlAnswer, Error> {
         let answer = self.pages.as_ref().ok_or_else(not_offered)?;
         self.asked.pages.push(&page);
         Ok(answer(&page))
@@ -80,7 +80,7 @@ impl ClientFeatures for Client {
 
     async fn complete(
         &self,
-        _: &Requester,
+        _: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         let answer = self.model.as_ref().ok_or_else(not_offered)?;

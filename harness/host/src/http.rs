@@ -36,18 +36,18 @@ pub(crate) struct Network(Arc<Mutex<NetworkState>>);
 
 #[derive(Default)]
 struct NetworkState {
-    answers: Vec<KeptAnswer>,
+    answers: Vec<PreparedAnswer>,
     requests: Vec<HttpRequest>,
 }
 
-struct KeptAnswer {
+struct PreparedAnswer {
     answer: HttpAnswer,
     is_used: bool,
 }
 
 impl Network {
     pub(crate) fn add(&self, answer: HttpAnswer) {
-        self.state().answers.push(KeptAnswer { answer, is_used: false });
+        self.state().answers.push(PreparedAnswer { answer, is_used: false });
     }
 
     /// The answers that no request has had so far.

@@ -12,7 +12,7 @@ use tenon_host::types::{
 use tenon_host::{Call, CallError, Caller, CompletionStream, HookReport, Platform};
 
 use crate::cassette::Cassette;
-use crate::client::Asked;
+use crate::client::ClientRequestLogs;
 use crate::http::Network;
 use crate::{HttpAnswer, HttpRequest, ID, State};
 
@@ -21,7 +21,7 @@ use crate::{HttpAnswer, HttpRequest, ID, State};
 pub struct RunningPlugin {
     platform: Platform,
     caller: Caller,
-    asked: Arc<Asked>,
+    asked: Arc<ClientRequestLogs>,
     state: State,
     network: Network,
     cassette: Option<Cassette>,
@@ -32,7 +32,7 @@ pub struct RunningPlugin {
 impl RunningPlugin {
     pub(crate) fn new(
         platform: Platform,
-        asked: Arc<Asked>,
+        asked: Arc<ClientRequestLogs>,
         state: State,
         network: Network,
         cassette: Option<Cassette>,

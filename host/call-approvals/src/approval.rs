@@ -13,7 +13,7 @@ use crate::{CallApprovalError, Result};
 /// What somebody who decides sees of a call, besides its tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct AskedCall {
+pub struct CallDetails {
     /// The arguments, with secrets masked.
     pub arguments: Value,
     /// Why it has to be approved.
@@ -32,7 +32,7 @@ pub struct AskedCall {
     pub caller: Option<String>,
 }
 
-impl AskedCall {
+impl CallDetails {
     /// A call with these arguments, and why it has to be approved.
     pub fn new(arguments: Value, reason: impl Into<String>) -> Self {
         Self { arguments, reason: reason.into(), ..Self::default() }
@@ -121,7 +121,7 @@ pub struct Approval {
     /// Those of its arguments.
     pub(crate) argument_digests: BTreeMap<String, ActionDigest>,
     /// What is shown of the call.
-    pub call: AskedCall,
+    pub call: CallDetails,
     /// When it was asked for first, in milliseconds since 1970.
     pub asked: u64,
     /// What was decided.
@@ -152,10 +152,10 @@ const MAX_SHOWN_BYTES: usize = 256 << 10;
 const MAX_UNKNOWN_BYTES: usize = 2 << 10;
 
 impl Approval {
-    pub(crate) fn new(id: String, action: &Action, call: AskedCall, now: u64) -> Self {
+    pub(crate) fn new(id: String, action: &Action, call: CallDetails, now: u64) -> Self {
         let call = match call.arguments.to_string().len() > MAX_SHOWN_BYTES {
             // Whoever cannot see what it would do is not asked to approve it.
-            true => AskedCall { arguments: Value::Null, ..call },
+            true => CallDetails { arguments: Value::Null, ..call },
             false => call,
         };
         let digests = action.argument_digests().take(MAX_ARGUMENT_DIGESTS + 1);

@@ -22,15 +22,15 @@
 mod action;
 mod approval;
 mod approvals;
-mod decisions;
 mod event;
+mod logged_decisions;
 mod standing;
 #[cfg(test)]
 mod tests;
 
 pub use action::{Action, ActionDigest};
-pub use approval::{Approval, ApprovalState, AskedCall, MAX_WAIT, is_approval_id};
-pub use approvals::{Asked, BegunCall, CallApprovals, DEFAULT_ONCE, Found};
+pub use approval::{Approval, ApprovalState, CallDetails, MAX_WAIT, is_approval_id};
+pub use approvals::{Asked, BeginOutcome, BegunCall, CallApprovals, DEFAULT_ONCE};
 pub use event::{ApprovalEvent, ApprovalStep, Decider, LOG};
 pub use standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::action::{Action, ActionDigest};
-use crate::approval::AskedCall;
+use crate::approval::CallDetails;
 use crate::event::ApprovalStep;
 use crate::{CallApprovalError, Result};
 
@@ -75,7 +75,7 @@ pub struct StandingApproval {
 
 impl StandingApproval {
     /// Whether it covers a call.
-    pub(crate) fn covers(&self, action: &Action, call: &AskedCall) -> bool {
+    pub(crate) fn covers(&self, action: &Action, call: &CallDetails) -> bool {
         let is_of = |own: &Option<String>, of: &Option<String>| own.is_none() || own == of;
         if self.tool_digest != action.tool_digest()
             || !is_of(&self.session, &call.session)

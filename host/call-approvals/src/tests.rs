@@ -5,7 +5,7 @@ use std::mem::forget;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Durability, ItemQuota, LogCheck, LogPolicy, NewEntry, SqliteStore, Store, check_log,
+    Durability, ItemQuota, LogIntegrity, LogPolicy, NewEntry, SqliteStore, Store, check_log,
 };
 
 use super::*;
@@ -39,21 +39,21 @@ fn action(arguments: Value) -> Action {
     }
 }
 
-fn call(action: &Action) -> AskedCall {
-    AskedCall::new(action.arguments.clone(), "a rule").in_session(Some("s1".into()))
+fn call(action: &Action) -> CallDetails {
+    CallDetails::new(action.arguments.clone(), "a rule").in_session(Some("s1".into()))
 }
 
 /// Whether a call may be made. It ends then.
-fn is_begun(found: Found) -> bool {
+fn is_begun(found: BeginOutcome) -> bool {
     match found {
-        Found::Begun(begun) => begun.end("ok", NOW).is_ok(),
+        BeginOutcome::Begun(begun) => begun.end("ok", NOW).is_ok(),
         _ => false,
     }
 }
 
 /// The steps that the log has, with their ids left out. The log is whole, and says all that is decided.
 fn steps(store: &Arc<dyn Store>) -> Vec<String> {
-    assert!(matches!(check_log(&**store, LOG).unwrap(), LogCheck::Whole(_)));
+    assert!(matches!(check_log(&**store, LOG).unwrap(), LogIntegrity::Whole(_)));
     assert_eq!(approvals(store).undocumented(NOW).unwrap(), [""; 0]);
     let entries = store.entries_from(LOG, 1, 1_000).unwrap().into_iter();
     let step = |entry: tenon_store::LogEntry| {
@@ -79,13 +79,13 @@ fn waiting(asked: Asked) -> String {
     }
 }
 
-fn take(approvals: &Arc<CallApprovals>, action: &Action) -> Found {
+fn take(approvals: &Arc<CallApprovals>, action: &Action) -> BeginOutcome {
     approvals.take(action, &call(action), NOW).unwrap()
 }
 
-fn begun(found: Found) -> Box<BegunCall> {
+fn begun(found: BeginOutcome) -> Box<BegunCall> {
     match found {
-        Found::Begun(begun) => begun,
+        BeginOutcome::Begun(begun) => begun,
         found => panic!("it has not begun: {found:?}"),
     }
 }
@@ -101,7 +101,7 @@ fn a_call_is_asked_for_approved_and_made_once() {
     let store = store();
     let (agent, user) = (approvals(&store), approvals(&store));
     let action = action(json!({ "path": "/a", "text": "x" }));
-    assert!(matches!(take(&agent, &action), Found::Undecided { unknown_since: None }));
+    assert!(matches!(take(&agent, &action), BeginOutcome::Undecided { unknown_since: None }));
     let id = ask(&agent, &action);
     assert!(is_approval_id(&id), "{id}");
     // Whoever tries again waits for the same.
@@ -112,11 +112,11 @@ fn a_call_is_asked_for_approved_and_made_once() {
     assert_eq!(listed[0].call.arguments, action.arguments);
     user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
     let running = begun(take(&agent, &action));
-    assert!(matches!(take(&agent, &action), Found::Running { .. }));
+    assert!(matches!(take(&agent, &action), BeginOutcome::Running { .. }));
     let error = user.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
     assert_eq!(error.to_string(), format!("the call {id} cannot be decided: it runs"));
     running.end("ok", NOW).unwrap();
-    assert!(matches!(take(&agent, &action), Found::Undecided { unknown_since: None }));
+    assert!(matches!(take(&agent, &action), BeginOutcome::Undecided { unknown_since: None }));
     assert_eq!(steps(&store), ["asked", "approved", "begun", "ended ok"]);
     assert!(user.list(NOW).unwrap().is_empty());
 }
@@ -142,7 +142,7 @@ fn another_action_is_not_approved() {
         Action { code: "c0ded".into(), definition: "3f".into(), ..approved.clone() },
     ];
     for other in &others {
-        assert!(matches!(take(&approvals, other), Found::Undecided { .. }), "{other:?}");
+        assert!(matches!(take(&approvals, other), BeginOutcome::Undecided { .. }), "{other:?}");
     }
     begun(take(&approvals, &approved)).end("ok", NOW).unwrap();
 }
@@ -153,7 +153,7 @@ fn what_nobody_can_see_nobody_approves() {
     let long = action(json!({ "text": "x".repeat(300 << 10) }));
     let error = approvals.ask(&long, call(&long), NOW).unwrap_err().to_string();
     assert!(error.contains("too long to be shown"), "{error}");
-    assert!(matches!(take(&approvals, &long), Found::Undecided { .. }));
+    assert!(matches!(take(&approvals, &long), BeginOutcome::Undecided { .. }));
     // Of more than these, not all can have to be the same.
     let many = (0..300).map(|number| (format!("a{number}"), json!(number)));
     let many = action(Value::Object(many.collect()));
@@ -182,7 +182,7 @@ fn a_principal_that_ends_leaves_nothing_to_the_next_of_its_name() {
     approvals.approve(&ask(&theirs), always, None, NOW).unwrap();
     approvals.end_principal("ada", NOW).unwrap();
     for action in [&standing, &approved, &waiting] {
-        assert!(matches!(take(&approvals, action), Found::Undecided { .. }), "{action:?}");
+        assert!(matches!(take(&approvals, action), BeginOutcome::Undecided { .. }), "{action:?}");
     }
     assert!(is_begun(take(&approvals, &theirs)));
     assert!(approvals.list(NOW).unwrap().is_empty());
@@ -204,12 +204,12 @@ fn a_denial_holds_until_it_is_over_or_somebody_approves() {
     let id = ask(&approvals, &action);
     approvals.deny(&id, Some("not today".into()), NOW).unwrap();
     match take(&approvals, &action) {
-        Found::Denied { reason, .. } => assert_eq!(reason.as_deref(), Some("not today")),
+        BeginOutcome::Denied { reason, .. } => assert_eq!(reason.as_deref(), Some("not today")),
         found => panic!("{found:?}"),
     }
     let over = NOW + u64::try_from(MAX_WAIT.as_millis()).unwrap();
     let found = approvals.take(&action, &call(&action), over).unwrap();
-    assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
+    assert!(matches!(found, BeginOutcome::Undecided { .. }), "{found:?}");
     let id = ask(&approvals, &action);
     approvals.deny(&id, None, NOW).unwrap();
     approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
@@ -225,7 +225,7 @@ fn an_approval_that_is_over_is_none() {
     let minute = Duration::from_secs(60);
     approvals.approve(&id, ApprovalScope::Once, Some(minute), NOW).unwrap();
     let found = approvals.take(&action, &call(&action), NOW + 60_000).unwrap();
-    assert!(matches!(found, Found::Undecided { .. }), "{found:?}");
+    assert!(matches!(found, BeginOutcome::Undecided { .. }), "{found:?}");
     let error = approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
     assert_eq!(error.to_string(), format!("no call waits under the id {id}"));
     let id = ask(&approvals, &action);
@@ -243,10 +243,10 @@ fn a_call_whose_process_has_died_is_unknown_and_asks_again() {
     user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
     // The process dies: nothing of it runs any more, and its locks are free.
     forget(begun(take(&agent, &action)));
-    assert!(matches!(take(&user, &action), Found::Running { .. }));
+    assert!(matches!(take(&user, &action), BeginOutcome::Running { .. }));
     agent.lose_lock();
     match take(&user, &action) {
-        Found::Undecided { unknown_since } => assert_eq!(unknown_since, Some(NOW)),
+        BeginOutcome::Undecided { unknown_since } => assert_eq!(unknown_since, Some(NOW)),
         found => panic!("{found:?}"),
     }
     assert_eq!(ask(&user, &action), id);
@@ -270,7 +270,7 @@ fn a_call_that_is_dropped_is_unknown() {
     assert_eq!((listed.len(), &listed[0].id), (1, &waiting));
     assert!(matches!(listed[0].state, ApprovalState::Unknown { .. }));
     let again = || match take(&approvals, &action) {
-        Found::Undecided { unknown_since } => unknown_since,
+        BeginOutcome::Undecided { unknown_since } => unknown_since,
         found => panic!("{found:?}"),
     };
     assert_eq!(again(), Some(NOW));
@@ -297,7 +297,7 @@ fn what_a_standing_approval_covers_asks_again_once_it_is_unknown() {
     one.end("ok", NOW).unwrap();
     forget(other);
     agent.lose_lock();
-    assert!(matches!(take(&user, &action), Found::Undecided { unknown_since: Some(NOW) }));
+    assert!(matches!(take(&user, &action), BeginOutcome::Undecided { unknown_since: Some(NOW) }));
     user.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
     // That is used up first. From then on it stands again.
     for _ in 0..3 {
@@ -316,13 +316,13 @@ fn what_is_decided_of_one_call_goes_before_what_stands() {
     let any = ApprovalScope::Standing { fixed: Some(Vec::new()) };
     let standing = user.approve(&ids[1], any, None, NOW).unwrap().unwrap().id;
     user.deny(&ids[0], None, NOW).unwrap();
-    assert!(matches!(take(&agent, &first), Found::Denied { .. }));
+    assert!(matches!(take(&agent, &first), BeginOutcome::Denied { .. }));
     assert!(is_begun(take(&agent, &second)));
     // What is approved once is used up though something stands, so that nothing of it is left.
     user.approve(&ids[2], ApprovalScope::Once, None, NOW).unwrap();
     assert!(is_begun(take(&agent, &third)));
     user.deny(&standing, None, NOW).unwrap();
-    assert!(matches!(take(&agent, &third), Found::Undecided { .. }));
+    assert!(matches!(take(&agent, &third), BeginOutcome::Undecided { .. }));
 }
 
 #[test]
@@ -338,11 +338,11 @@ fn what_is_decided_while_somebody_is_asked_counts() {
     }
     let always = (ApprovalScope::Standing { fixed: None }, None);
     let found = agent.begin_approved(&denied, call(&denied), always, Decider::Client, NOW).unwrap();
-    assert!(matches!(&found, Found::Denied { reason: Some(reason), .. } if reason == "no"));
+    assert!(matches!(&found, BeginOutcome::Denied { reason: Some(reason), .. } if reason == "no"));
     assert!(agent.standing(NOW).unwrap().is_empty());
     // There was one call to approve, and both have approved it.
     begin_approved(&agent, &approved).end("ok", NOW).unwrap();
-    assert!(matches!(take(&agent, &approved), Found::Undecided { .. }));
+    assert!(matches!(take(&agent, &approved), BeginOutcome::Undecided { .. }));
 }
 
 #[test]
@@ -355,8 +355,8 @@ fn that_nobody_knows_how_a_call_ended_is_not_forgotten() {
     user.approve(&id, always, None, NOW).unwrap();
     drop(begun(take(&agent, &action)));
     let at = |now| match agent.take(&action, &call(&action), now).unwrap() {
-        Found::Undecided { unknown_since } => format!("unknown since {unknown_since:?}"),
-        Found::Denied { .. } => "denied".into(),
+        BeginOutcome::Undecided { unknown_since } => format!("unknown since {unknown_since:?}"),
+        BeginOutcome::Denied { .. } => "denied".into(),
         found => panic!("{found:?}"),
     };
     let week = 7 * 24 * 3600 * 1_000;
@@ -377,7 +377,7 @@ fn that_nobody_knows_how_a_call_ended_is_not_forgotten() {
     user.approve(&id, ApprovalScope::Once, None, NOW + week).unwrap();
     let running = begun(agent.take(&action, &call(&action), NOW + week).unwrap());
     let short = Action { arguments: json!({}), ..action.clone() };
-    assert!(matches!(take(&agent, &short), Found::Undecided { unknown_since: None }));
+    assert!(matches!(take(&agent, &short), BeginOutcome::Undecided { unknown_since: None }));
     drop(running);
     assert_eq!(at(NOW + week), format!("unknown since Some({})", NOW + week));
 }
@@ -407,7 +407,7 @@ fn a_denial_is_noted_and_asks_again() {
     let approvals = approvals(&store);
     let action = action(json!({}));
     approvals.note_denied(&action, call(&action), None, Decider::Client, NOW).unwrap();
-    assert!(matches!(take(&approvals, &action), Found::Undecided { unknown_since: None }));
+    assert!(matches!(take(&approvals, &action), BeginOutcome::Undecided { unknown_since: None }));
     assert_eq!(steps(&store), ["denied"]);
 }
 
@@ -498,7 +498,7 @@ fn how_a_call_ended_is_told_when_the_store_works_again() {
     assert_eq!(approvals.list(NOW).unwrap().len(), 1);
     assert_eq!(steps(&store)[4..], ["ended ok", "unknown"]);
     let unknown = take(&approvals, &dropped);
-    assert!(matches!(unknown, Found::Undecided { unknown_since: Some(_) }), "{unknown:?}");
+    assert!(matches!(unknown, BeginOutcome::Undecided { unknown_since: Some(_) }), "{unknown:?}");
 }
 
 #[test]
@@ -536,10 +536,10 @@ fn a_standing_approval_covers_what_its_user_fixed() {
             assert_eq!(is_begun(found), covers, "{arguments}");
         }
         let bob = Action { principal: Some("bob".into()), ..action(arguments.clone()) };
-        assert!(matches!(take(&approvals, &bob), Found::Undecided { .. }));
+        assert!(matches!(take(&approvals, &bob), BeginOutcome::Undecided { .. }));
         let standing = approvals.standing(NOW).unwrap();
         approvals.deny(&standing[0].id, None, NOW).unwrap();
-        assert!(matches!(take(&approvals, &action(arguments)), Found::Undecided { .. }));
+        assert!(matches!(take(&approvals, &action(arguments)), BeginOutcome::Undecided { .. }));
     };
     check(None, json!({ "path": "/a", "text": "x" }), true);
     check(None, json!({ "path": "/a", "text": "y" }), false);
@@ -567,7 +567,7 @@ fn an_approval_of_a_session_ends_with_its_day() {
     };
     assert!(covered(Some("s1"), NOW) && covered(Some("s1"), NOW + day - 1));
     assert!(!covered(Some("s2"), NOW) && !covered(None, NOW) && !covered(Some("s1"), NOW + day));
-    let alone = AskedCall::new(json!({}), "a rule");
+    let alone = CallDetails::new(json!({}), "a rule");
     let id = waiting(approvals.ask(&action, alone, NOW + day).unwrap());
     let error = approvals.approve(&id, scope, None, NOW + day).unwrap_err();
     assert_eq!(error.to_string(), format!("the call {id} belongs to no session"));
@@ -992,7 +992,7 @@ fn what_is_damaged_keeps_nobody_from_other_calls_and_can_be_forgotten() {
         let item = store.item(kind, id).unwrap().unwrap();
         store.put_item(kind, id, Some(item.version), b"{", item.expires, QUOTA).unwrap();
     }
-    assert!(matches!(take(&approvals, &action), Found::Undecided { .. }));
+    assert!(matches!(take(&approvals, &action), BeginOutcome::Undecided { .. }));
     let mut damaged = approvals.damaged().unwrap();
     damaged.sort();
     let mut both = vec![standing, waits];
@@ -1004,7 +1004,7 @@ fn what_is_damaged_keeps_nobody_from_other_calls_and_can_be_forgotten() {
         assert!(matches!(again, CallApprovalError::NotFound(_)), "{again}");
     }
     assert_eq!(approvals.damaged().unwrap(), [""; 0]);
-    assert!(matches!(take(&approvals, &other), Found::Undecided { .. }));
+    assert!(matches!(take(&approvals, &other), BeginOutcome::Undecided { .. }));
 }
 
 #[test]
@@ -1086,14 +1086,14 @@ fn whatever_is_done_the_log_says_so() {
                 (5, Some(id)) => drop(approvals.approve(&id, always, holds, now)),
                 (6, Some(id)) => drop(approvals.deny(&id, holds.map(|_| "no".into()), now)),
                 (7..=8, _) => match approvals.take(&action, &call, now) {
-                    Ok(Found::Begun(begun)) => running.push((who, begun)),
+                    Ok(BeginOutcome::Begun(begun)) => running.push((who, begun)),
                     found => drop(found),
                 },
                 (9, _) => {
                     let scope = if chance.below(2) == 0 { always } else { ApprovalScope::Once };
                     let (scope, decider) = ((scope, holds), Decider::Client);
                     match approvals.begin_approved(&action, call, scope, decider, now) {
-                        Ok(Found::Begun(begun)) => running.push((who, begun)),
+                        Ok(BeginOutcome::Begun(begun)) => running.push((who, begun)),
                         found => drop(found),
                     }
                 }

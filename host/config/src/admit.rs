@@ -12,14 +12,14 @@ use std::fmt;
 use std::path::PathBuf;
 use tenon_types::text::one_line;
 
-use crate::approval::{Approval, ApprovalChange, ApprovalRequest};
+use crate::approver::{ApprovalChange, ApprovalRequest, GrantDecision};
 use crate::config::{Config, combine};
 use crate::contract::PACKAGE_VERSION;
 use crate::diagnostic::Diagnostic;
-use crate::discover::{AdmissionFacts, Candidate, Discovery, Origin, PluginKind, SkippedEntry};
+use crate::discover::{Candidate, Discovery, MachineFacts, PluginKind, PluginOrigin, SkippedEntry};
 use crate::files::Digest;
-use crate::grant::{CAPABILITIES, Capability, Eligibility, GrantSet, Grants, SECRETS};
-use crate::lock::LockBinding;
+use crate::grant::{CAPABILITIES, CapabilityRow, Eligibility, GrantSet, Grants, SECRETS};
+use crate::lock::LockedDigests;
 use crate::policy::{ConfinementMode, Policy, PolicyRefusal};
 use crate::secret::Secret;
 
@@ -60,11 +60,11 @@ impl Approvals {
 
     /// Notes what was said of a plugin, whose file has this content. Values that are none are not
     /// granted.
-    pub fn insert(&mut self, plugin: &str, content: Option<Digest>, approval: Approval) {
+    pub fn insert(&mut self, plugin: &str, content: Option<Digest>, approval: GrantDecision) {
         let said = match approval {
-            Approval::Undecided => return,
-            Approval::Stale(changes) => ApprovalDecision::Stale(changes),
-            Approval::Granted(texts) => {
+            GrantDecision::Undecided => return,
+            GrantDecision::Stale(changes) => ApprovalDecision::Stale(changes),
+            GrantDecision::Granted(texts) => {
                 let mut grants = GrantSet::default();
                 for (capability, text) in
                     texts.iter().flat_map(|(name, of)| of.iter().map(move |text| (name, text)))
@@ -82,9 +82,9 @@ impl Approvals {
 
 /// What the files of plugins hold that lock files bind.
 #[derive(Debug, Clone, Default)]
-pub struct Contents(BTreeMap<String, Digest>);
+pub struct ContentDigests(BTreeMap<String, Digest>);
 
-impl Contents {
+impl ContentDigests {
     /// Reads the files of those candidates that a lock file binds. It blocks.
     pub fn read(candidates: &[Candidate]) -> Self {
         let content =
@@ -108,7 +108,7 @@ pub struct Rules {
     policies: Vec<ConfigPolicy>,
     reserved: BTreeSet<String>,
     approvals: Approvals,
-    contents: Contents,
+    contents: ContentDigests,
 }
 
 impl Rules {
@@ -130,7 +130,7 @@ impl Rules {
 
     /// The same, with what files hold that lock files bind. Without it a file that is another is not
     /// refused before it is loaded.
-    pub fn contents(self, contents: Contents) -> Self {
+    pub fn contents(self, contents: ContentDigests) -> Self {
         Self { contents, ..self }
     }
 
@@ -197,7 +197,7 @@ pub enum Refusal {
     )]
     NotAsLocked {
         /// The kind of place that it is in.
-        origin: Origin,
+        origin: PluginOrigin,
         /// The lock file.
         file: PathBuf,
         /// What of it: its code, its manifest or its skills.
@@ -321,7 +321,7 @@ impl Refusal {
                 }
             }
             Self::NotAsLocked { origin, .. } => {
-                let user = if *origin == Origin::User { " --user" } else { "" };
+                let user = if *origin == PluginOrigin::User { " --user" } else { "" };
                 format!(
                     "run `tenon install{user}` to restore what was installed, or `tenon install{user} SOURCE` to accept the change"
                 )
@@ -376,8 +376,8 @@ pub fn admit(mut candidate: Candidate, rules: &Rules) -> Result<Admitted, Refusa
 fn refusal(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     policy(candidate, rules)
         .or_else(|| lock(candidate, rules))
-        .or_else(|| paths(&candidate.admission_facts))
-        .or_else(|| dependencies(&candidate.admission_facts))
+        .or_else(|| paths(&candidate.machine_facts))
+        .or_else(|| dependencies(&candidate.machine_facts))
         .or_else(|| contract(candidate))
         .or_else(|| capabilities(candidate, &rules.approvals))
 }
@@ -388,7 +388,7 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     }
     let process = (candidate.kind() == PluginKind::Mcp).then_some("process");
     let effects: Vec<&str> = process.into_iter().chain(candidate.requests.capabilities()).collect();
-    let bundled = candidate.origin == Origin::Bundled;
+    let bundled = candidate.origin == PluginOrigin::Bundled;
     let is_confined = candidate.confinement() != Some(ConfinementMode::Unconfined);
     let bound = candidate.lock_entry.is_some();
     let speaks = |policy: &&ConfigPolicy| candidate.owner().hears(policy.is_bounded);
@@ -403,8 +403,8 @@ fn policy(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
 /// Whether it is what was installed. The code that is not known here, loading looks at.
 fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     let (file, code, manifest, skills) = match candidate.lock_entry.as_ref()? {
-        LockBinding::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
-        LockBinding::Bound { file, code, manifest, skills } => (file, *code, *manifest, *skills),
+        LockedDigests::Unreadable(problem) => return Some(Refusal::Lock(problem.clone())),
+        LockedDigests::Bound { file, code, manifest, skills } => (file, *code, *manifest, *skills),
     };
     let known = rules.contents.0.get(&candidate.id).copied();
     let own_skills = candidate.skills.as_ref().map(|skills| skills.digest());
@@ -418,13 +418,13 @@ fn lock(candidate: &Candidate, rules: &Rules) -> Option<Refusal> {
     Some(Refusal::NotAsLocked { origin, file, what, expected, found })
 }
 
-fn paths(admission_facts: &AdmissionFacts) -> Option<Refusal> {
-    let outside = admission_facts.outside.first().cloned().map(Refusal::Outside);
-    outside.or_else(|| admission_facts.world_writable.first().cloned().map(Refusal::WorldWritable))
+fn paths(machine_facts: &MachineFacts) -> Option<Refusal> {
+    let outside = machine_facts.outside.first().cloned().map(Refusal::Outside);
+    outside.or_else(|| machine_facts.world_writable.first().cloned().map(Refusal::WorldWritable))
 }
 
-fn dependencies(admission_facts: &AdmissionFacts) -> Option<Refusal> {
-    let AdmissionFacts { missing_env, missing_env_any, missing_bins, .. } = admission_facts;
+fn dependencies(machine_facts: &MachineFacts) -> Option<Refusal> {
+    let MachineFacts { missing_env, missing_env_any, missing_bins, .. } = machine_facts;
     if missing_env.is_empty() && missing_env_any.is_empty() && missing_bins.is_empty() {
         return None;
     }
@@ -455,7 +455,7 @@ fn contract(candidate: &Candidate) -> Option<Refusal> {
 
 fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal> {
     for name in candidate.requests.names() {
-        match Capability::named(name).filter(|named| is_requestable(named)) {
+        match CapabilityRow::named(name).filter(|named| is_requestable(named)) {
             None => return Some(Refusal::Unknown { name: name.into() }),
             Some(capability) if !capability.can_be_lent() => {
                 return Some(Refusal::NotLent { name: name.into() });
@@ -479,7 +479,7 @@ fn capabilities(candidate: &Candidate, approvals: &Approvals) -> Option<Refusal>
     }
 }
 
-fn is_requestable(capability: &Capability) -> bool {
+fn is_requestable(capability: &CapabilityRow) -> bool {
     matches!(capability.availability, Eligibility::OnRequest { .. })
 }
 
@@ -522,7 +522,7 @@ fn known() -> String {
 /// Which plugins are enabled and which are not, and why. It is made without running any, and holds
 /// nothing but words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PluginOverview {
+pub struct PluginsOverview {
     /// The plugins: those that may be loaded in their order, then the others.
     pub plugins: Vec<PluginStatus>,
     /// What could not be read or understood.
@@ -541,7 +541,7 @@ pub struct PluginStatus {
     /// Its kind.
     pub kind: PluginKind,
     /// The kind of place that it was found in.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// `enabled`, `refused`, `missing`, or why discovery left it out, as [`SkipReason::state`](crate::discover::SkipReason::state).
     pub state: &'static str,
     /// The version that its manifest gives it.
@@ -566,12 +566,12 @@ pub struct PluginStatus {
     pub remedy: Option<String>,
 }
 
-impl PluginOverview {
+impl PluginsOverview {
     /// How everything that was found stands under these rules.
     pub fn new(discovery: &Discovery, rules: &Rules) -> Self {
         let candidates = discovery.candidates.iter().map(|candidate| {
             let refusal = refusal(candidate, rules);
-            let absent = candidate.admission_facts.absent.as_ref();
+            let absent = candidate.machine_facts.absent.as_ref();
             let (state, detail, remedy) = match (absent, &refusal) {
                 (Some(path), None) => {
                     let remedy = candidate.what_to_check().unwrap_or_else(|| {
@@ -627,7 +627,7 @@ impl PluginOverview {
     }
 }
 
-impl fmt::Display for PluginOverview {
+impl fmt::Display for PluginsOverview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.plugins.iter().map(|plugin| plugin.plugin.len()).max().unwrap_or(0);
         for standing in &self.plugins {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::approval::{Approval, ApprovalChange, ApprovalRequest, Approver, ServerParameters};
+use crate::approver::{ApprovalChange, ApprovalRequest, Approver, GrantDecision, ServerParameters};
 use crate::files::{MAX_CONFIGURATION_BYTES, real_or_absolute};
 use crate::json_file::{JsonFile, JsonFileError};
 
@@ -109,16 +109,16 @@ impl ApprovalFile {
     /// # Errors
     ///
     /// Where the file cannot be read or understood.
-    pub fn verdict(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+    pub fn verdict(&self, request: &ApprovalRequest) -> Result<GrantDecision, ApprovalError> {
         let content = self.read()?;
         let Some(approved) = content.approvals.iter().find(|approved| approved.is_of(request))
         else {
-            return Ok(Approval::Undecided);
+            return Ok(GrantDecision::Undecided);
         };
         let changes = approved.changes(request);
         Ok(match changes.is_empty() {
-            true => Approval::Granted(approved.granted.clone()),
-            false => Approval::Stale(changes),
+            true => GrantDecision::Granted(approved.granted.clone()),
+            false => GrantDecision::Stale(changes),
         })
     }
 
@@ -203,10 +203,10 @@ impl ApprovalFile {
 
 #[async_trait]
 impl Approver for ApprovalFile {
-    async fn approve(&self, request: &ApprovalRequest) -> Approval {
+    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
         self.verdict(request).unwrap_or_else(|error| {
             tracing::warn!("{}", crate::diagnostic::chain(&error));
-            Approval::Undecided
+            GrantDecision::Undecided
         })
     }
 }
@@ -285,8 +285,8 @@ fn missing<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discover::{Origin, PluginKind};
-    use crate::skills::SkillFiles;
+    use crate::discover::{PluginKind, PluginOrigin};
+    use crate::skills::PluginSkillFiles;
     use std::sync::Arc;
 
     fn request(component: &str, files: &[&str]) -> ApprovalRequest {
@@ -294,7 +294,7 @@ mod tests {
         ApprovalRequest {
             plugin: "p".into(),
             kind: PluginKind::Wasm,
-            origin: Origin::Config,
+            origin: PluginOrigin::Config,
             source: "p.wasm".into(),
             named_in: "/no/such/plugin.toml".into(),
             capabilities: [("filesystem".to_string(), files)].into(),
@@ -324,13 +324,13 @@ mod tests {
         let first = request(&["a", "a"], "1");
         file.grant(&first, BTreeMap::new()).unwrap();
         let check = |request: ApprovalRequest, expected: &[&str]| match file.verdict(&request) {
-            Ok(Approval::Stale(changes)) => {
+            Ok(GrantDecision::Stale(changes)) => {
                 let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
                 assert_eq!(changes, expected);
             }
             verdict => panic!("{verdict:?}"),
         };
-        assert!(matches!(file.verdict(&first), Ok(Approval::Granted(_))));
+        assert!(matches!(file.verdict(&first), Ok(GrantDecision::Granted(_))));
         check(
             request(&["a", "b"], "2"),
             &["its server has more: argument b", "its server has no more: argument a"],
@@ -347,21 +347,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ApprovalFile::new(folder.path().join("approvals.json"));
         let with = |text: &str| {
-            let mut files = SkillFiles::default();
+            let mut files = PluginSkillFiles::default();
             let text = format!("---\nname: a\ndescription: b\n---\n{text}");
             files.insert("a/SKILL.md".into(), text.into()).unwrap();
             let skills = files.skills(Path::new("")).unwrap().map(Arc::new);
             ApprovalRequest { skills, ..request("1", &[]) }
         };
-        let check = |request: ApprovalRequest, expected: Approval| {
+        let check = |request: ApprovalRequest, expected: GrantDecision| {
             assert_eq!(file.verdict(&request).unwrap(), expected);
         };
         file.grant(&with("1"), BTreeMap::new()).unwrap();
-        check(with("1"), Approval::Granted(BTreeMap::new()));
-        check(with("2"), Approval::Stale(vec![ApprovalChange::Skills]));
-        check(request("1", &[]), Approval::Stale(vec![ApprovalChange::Skills]));
+        check(with("1"), GrantDecision::Granted(BTreeMap::new()));
+        check(with("2"), GrantDecision::Stale(vec![ApprovalChange::Skills]));
+        check(request("1", &[]), GrantDecision::Stale(vec![ApprovalChange::Skills]));
         file.grant(&request("1", &[]), BTreeMap::new()).unwrap();
-        check(with("1"), Approval::Stale(vec![ApprovalChange::Skills]));
+        check(with("1"), GrantDecision::Stale(vec![ApprovalChange::Skills]));
         // Without skills, nothing is said of them.
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert!(!text.contains("skills"), "{text}");
@@ -372,28 +372,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ApprovalFile::new(folder.path().join("deep/approvals.json"));
         let first = request("1", &["read:/a", "read:/b"]);
-        let check = |request: &ApprovalRequest, expected: Approval| {
+        let check = |request: &ApprovalRequest, expected: GrantDecision| {
             assert_eq!(file.verdict(request).unwrap(), expected);
         };
-        check(&first, Approval::Undecided);
+        check(&first, GrantDecision::Undecided);
         let granted: BTreeMap<_, _> =
             [("filesystem".to_string(), vec!["read:/a".to_string()])].into();
         file.grant(&first, granted.clone()).unwrap();
-        check(&first, Approval::Granted(granted));
+        check(&first, GrantDecision::Granted(granted));
         check(&request("2", &["read:/a", "read:/b"]), {
-            Approval::Stale(vec![ApprovalChange::Component])
+            GrantDecision::Stale(vec![ApprovalChange::Component])
         });
         let value = |value: &str| ("filesystem".to_string(), value.to_string());
         let (capability, added) = value("write:/c");
         let added = ApprovalChange::Added { capability, value: added };
         let (capability, removed) = value("read:/b");
         let removed = ApprovalChange::Removed { capability, value: removed };
-        check(&request("1", &["read:/a", "write:/c"]), Approval::Stale(vec![added, removed]));
+        check(&request("1", &["read:/a", "write:/c"]), GrantDecision::Stale(vec![added, removed]));
         let other = ApprovalRequest { named_in: "/no/such/other.toml".into(), ..first.clone() };
-        check(&other, Approval::Undecided);
+        check(&other, GrantDecision::Undecided);
         assert_eq!(file.revoke("p", Some(Path::new("/no/such/other.toml"))).unwrap(), 0);
         assert_eq!(file.revoke("p", None).unwrap(), 1);
-        check(&first, Approval::Undecided);
+        check(&first, GrantDecision::Undecided);
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
         let file = ApprovalFile::new(&path);
         let request = request("1", &["read:/a"]);
         file.grant(&request, request.capabilities.clone()).unwrap();
-        let granted = Approval::Granted(request.capabilities.clone());
+        let granted = GrantDecision::Granted(request.capabilities.clone());
         for (path, private) in [(&*path, 0o600), (folder.path(), 0o700)] {
             for others in [0o020, 0o002] {
                 let set = |mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));

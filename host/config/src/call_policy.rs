@@ -1,7 +1,7 @@
 //! Which calls of tools may be made by the operator's rules: at once, after somebody has approved the call, or not at
 //! all.
 //!
-//! Rules of several configurations come together here for each tool. Where none speaks of a call, the [`CallMode`] does.
+//! Rules of several configurations come together here for each tool. Where none speaks of a call, the [`DefaultCallMode`] does.
 //! Asking somebody, and keeping what was answered, is left to others.
 
 #[cfg(test)]
@@ -17,9 +17,9 @@ use tenon_types::name::nearest;
 use tenon_types::text::fits;
 
 use crate::call_rule::{AnnotationHint, ArgumentPointer, CallRule, may_fit_principal};
-pub use crate::call_rule::{CallDecision, CallFacts, CallMode, Fit};
-use crate::config::combine::{Owner, is_bounded};
-use crate::config::{Config, Origin, SideEffects};
+pub use crate::call_rule::{CallDecision, CallFacts, DefaultCallMode, Fit};
+use crate::config::combine::{PluginOwner, is_bounded};
+use crate::config::{Config, PluginOrigin, SideEffects};
 use crate::diagnostic::Diagnostic;
 
 /// The profile that is there without a configuration.
@@ -119,9 +119,9 @@ pub struct CallVerdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecidedBy {
     /// A rule.
-    Rule(RuleSource),
+    Rule(RuleLocation),
     /// No rule: the mode.
-    Mode(CallMode),
+    Mode(DefaultCallMode),
 }
 
 impl fmt::Display for DecidedBy {
@@ -130,9 +130,9 @@ impl fmt::Display for DecidedBy {
             Self::Rule(source) => source.fmt(f),
             Self::Mode(mode) => {
                 let why = match mode {
-                    CallMode::Trusting => "allows calls of which no rule says anything",
-                    CallMode::Careful => "asks about tools that may destroy something",
-                    CallMode::Locked => "allows only what a rule allows",
+                    DefaultCallMode::Trusting => "allows calls of which no rule says anything",
+                    DefaultCallMode::Careful => "asks about tools that may destroy something",
+                    DefaultCallMode::Locked => "allows only what a rule allows",
                 };
                 write!(f, "the mode `{}`, which {why}", mode.as_str())
             }
@@ -142,7 +142,7 @@ impl fmt::Display for DecidedBy {
 
 /// Where a rule stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleSource {
+pub struct RuleLocation {
     /// The configuration; empty for one that was made in code.
     pub file: Arc<Path>,
     /// The pattern under `[tools]`.
@@ -151,7 +151,7 @@ pub struct RuleSource {
     pub number: Option<usize>,
 }
 
-impl fmt::Display for RuleSource {
+impl fmt::Display for RuleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, pattern, number } = self;
         match number {
@@ -181,9 +181,9 @@ struct ConfigRules {
     rules: Vec<Arc<CallRule>>,
     /// What calls of tools change, by patterns of their names.
     side_effects: Vec<(String, SideEffects)>,
-    mode: Option<CallMode>,
+    mode: Option<DefaultCallMode>,
     /// The modes of profiles that have their own.
-    profiles: Arc<[(String, CallMode)]>,
+    profiles: Arc<[(String, DefaultCallMode)]>,
 }
 
 impl ConfigRules {
@@ -214,7 +214,7 @@ impl CallRules {
         let mut rules = Self::default();
         let is_apart = configs.iter().any(|config| is_bounded(config, configs));
         for config in configs {
-            match !is_apart || config.origin == Origin::User {
+            match !is_apart || config.origin == PluginOrigin::User {
                 true => rules.user.push(ConfigRules::new(config)),
                 // Profiles are the user's, whose own file says which modes they have.
                 false => {
@@ -234,9 +234,9 @@ impl CallRules {
         &self,
         name: &str,
         users_name: &str,
-        owner: Owner,
+        owner: PluginOwner,
         hints: ToolAnnotations,
-    ) -> CallPolicy {
+    ) -> ToolCallPolicy {
         self.of_any(&[name], users_name, owner, hints)
     }
 
@@ -245,37 +245,37 @@ impl CallRules {
         &self,
         names: &[&str],
         users_name: &str,
-        owner: Owner,
+        owner: PluginOwner,
         hints: ToolAnnotations,
-    ) -> CallPolicy {
-        let user = PolicyLayer::new(&self.user, &[names, &[users_name]].concat(), hints);
-        let user = PolicyLayer { mode: Some(user.mode.unwrap_or_default()), ..user };
+    ) -> ToolCallPolicy {
+        let user = ToolPolicy::new(&self.user, &[names, &[users_name]].concat(), hints);
+        let user = ToolPolicy { mode: Some(user.mode.unwrap_or_default()), ..user };
         let mut layers = vec![user];
         if owner.origin.is_of_project() || !owner.is_shielded {
-            layers.push(PolicyLayer::new(&self.project, names, hints));
+            layers.push(ToolPolicy::new(&self.project, names, hints));
         }
         layers.retain(|layer| !layer.says_nothing());
-        CallPolicy { layers: layers.into() }
+        ToolCallPolicy { layers: layers.into() }
     }
 }
 
 /// What decides of the calls of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallPolicy {
+pub struct ToolCallPolicy {
     /// Each decides by itself; the strictest decision holds.
-    layers: Arc<[PolicyLayer]>,
+    layers: Arc<[ToolPolicy]>,
 }
 
 /// What somebody says of the calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct PolicyLayer {
+struct ToolPolicy {
     /// In the order in which they are asked.
     rules: Vec<ApplicableRule>,
     /// The arguments that rules are about: each is looked up once for a call.
     pointers: Vec<ArgumentPointer>,
     known: KnownEffects,
-    mode: Option<CallMode>,
-    profiles: Arc<[(String, CallMode)]>,
+    mode: Option<DefaultCallMode>,
+    profiles: Arc<[(String, DefaultCallMode)]>,
 }
 
 /// A rule that speaks of a tool.
@@ -285,20 +285,20 @@ struct ApplicableRule {
     file: Arc<Path>,
     /// How what is known of the tool fits.
     hints: Fit,
-    /// The numbers of its arguments among [`PolicyLayer::pointers`].
+    /// The numbers of its arguments among [`ToolPolicy::pointers`].
     pointers: Vec<usize>,
     /// How an argument begins, by its number, that has to equal a text.
-    needs: Option<(usize, TextPrefix)>,
+    needs: Option<(usize, TextPrefilter)>,
 }
 
 /// The length and the beginning of a text. Most rules that need another text are told apart by it, without a look at them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TextPrefix {
+struct TextPrefilter {
     length: usize,
     bytes: [u8; 8],
 }
 
-impl TextPrefix {
+impl TextPrefilter {
     fn of(text: &str) -> Self {
         let mut bytes = [0; 8];
         let known = text.len().min(bytes.len());
@@ -308,13 +308,13 @@ impl TextPrefix {
 }
 
 impl ApplicableRule {
-    fn source(&self) -> RuleSource {
+    fn source(&self) -> RuleLocation {
         let CallRule { pattern, number, .. } = &*self.rule;
-        RuleSource { file: self.file.clone(), pattern: pattern.clone(), number: *number }
+        RuleLocation { file: self.file.clone(), pattern: pattern.clone(), number: *number }
     }
 }
 
-impl PolicyLayer {
+impl ToolPolicy {
     fn new(files: &[ConfigRules], names: &[&str], hints: ToolAnnotations) -> Self {
         let is_meant = |pattern: &str| names.iter().any(|name| fits(pattern, name));
         let mut effects = files.iter().flat_map(|file| &file.side_effects);
@@ -331,7 +331,7 @@ impl PolicyLayer {
                 let pointers: Vec<usize> = rule.arguments.iter().map(number).collect();
                 let mut tests = pointers.iter().zip(&rule.arguments);
                 let needs = tests.find_map(|(number, (_, test))| {
-                    test.equal_text().map(|text| (*number, TextPrefix::of(text)))
+                    test.equal_text().map(|text| (*number, TextPrefilter::of(text)))
                 });
                 rules.push(ApplicableRule {
                     rule: rule.clone(),
@@ -356,12 +356,12 @@ impl PolicyLayer {
     /// Whether whatever is called is allowed.
     fn says_nothing(&self) -> bool {
         self.rules.is_empty()
-            && self.mode.unwrap_or_default() == CallMode::Trusting
-            && self.profiles.iter().all(|(_, mode)| *mode == CallMode::Trusting)
+            && self.mode.unwrap_or_default() == DefaultCallMode::Trusting
+            && self.profiles.iter().all(|(_, mode)| *mode == DefaultCallMode::Trusting)
     }
 
     /// The mode for this call.
-    fn mode(&self, facts: &CallFacts<'_>) -> Option<CallMode> {
+    fn mode(&self, facts: &CallFacts<'_>) -> Option<DefaultCallMode> {
         let mut own = self.profiles.iter().filter(|(name, _)| facts.profile == Some(name));
         own.next().map(|(_, mode)| *mode).or(self.mode)
     }
@@ -369,9 +369,9 @@ impl PolicyLayer {
     fn decide(&self, facts: &CallFacts<'_>) -> Option<CallVerdict> {
         let find = |pointer: &ArgumentPointer| {
             let value = pointer.find(facts.arguments);
-            (value, value.and_then(Value::as_str).map(TextPrefix::of))
+            (value, value.and_then(Value::as_str).map(TextPrefilter::of))
         };
-        let found: Vec<(Option<&Value>, Option<TextPrefix>)> =
+        let found: Vec<(Option<&Value>, Option<TextPrefilter>)> =
             self.pointers.iter().map(find).collect();
         let mut decided: Option<&ApplicableRule> = None;
         for asked in &self.rules {
@@ -403,7 +403,7 @@ impl PolicyLayer {
     }
 }
 
-impl CallPolicy {
+impl ToolCallPolicy {
     /// Whether each call is made, whatever its arguments are and whoever makes it.
     pub fn allows_all(&self) -> bool {
         self.layers.is_empty()
@@ -421,7 +421,7 @@ impl CallPolicy {
         });
         strictest.unwrap_or(CallVerdict {
             decision: CallDecision::Allow,
-            by: DecidedBy::Mode(CallMode::Trusting),
+            by: DecidedBy::Mode(DefaultCallMode::Trusting),
         })
     }
 
@@ -456,7 +456,7 @@ pub struct CallExplanation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleTrial {
     /// The rule.
-    pub source: RuleSource,
+    pub source: RuleLocation,
     /// What it decides where it fits.
     pub decision: CallDecision,
     /// Its conditions, each as a text, and how the call fits.

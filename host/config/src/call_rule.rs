@@ -42,7 +42,7 @@ impl CallDecision {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum CallMode {
+pub enum DefaultCallMode {
     /// All are made.
     #[default]
     Trusting,
@@ -52,7 +52,7 @@ pub enum CallMode {
     Locked,
 }
 
-impl CallMode {
+impl DefaultCallMode {
     /// The mode as configurations spell it.
     pub fn as_str(self) -> &'static str {
         match self {

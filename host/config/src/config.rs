@@ -21,19 +21,19 @@ use crate::entry;
 pub use combine::{CombineRule, KEY_RULES, KeyRule};
 pub use issuer::IssuerSettings;
 pub use settings::{
-    CallContextSettings, CallContextTable, CallHistorySettings, ClientSettings,
-    DEFAULT_RETRY_BACKOFF, DiscoverySettings, FileEntry, FileEntryTable, HookSettings,
-    InstanceMode, Invisible, NameSettings, OnFailure, Origin, PluginKind, ProfileMode,
-    ProfileSettings, ResourceTools, ResultSettings, RunSettings, SideEffects, StoreSettings,
-    ToolRule, WatchSettings,
+    CallContextTable, CallHistorySettings, ContextPassthroughSettings, DEFAULT_RETRY_BACKOFF,
+    DiscoverySettings, HookChainSettings, InstanceMode, Invisible, NameSettings, OnFailure,
+    PluginFileEntry, PluginFileTable, PluginKind, PluginOrigin, ProfileMode, ProfileSettings,
+    ResourceTools, ResultSettings, RunSettings, SamplingAndMessageSettings, SideEffects,
+    StoreSettings, ToolSettings, WatchSettings,
 };
 use settings::{
-    CallHistoryTable, HooksTable, MessagesTable, NamesTable, ProfileName, ResultsTable, RunsTable,
-    SamplingTable, ScriptEntry, ToolTable, WatchTable,
+    CallHistoryTable, FileWatchTable, HooksTable, MessagesTable, NamesTable, ResultsTable,
+    RunsTable, SamplingTable, ScriptEntry, ServeProfileName, ToolTable,
 };
 pub use supervision::Supervision;
 
-pub use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, McpEntry, Transport};
+pub use crate::entry::{EnvironmentPolicy, HandshakeMode, McpEntry, McpLogLevel, Transport};
 use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::limits::{Limits, LimitsTable};
 use crate::policy::{PluginPolicy, Policy};
@@ -45,9 +45,9 @@ pub struct Config {
     /// Where it was read from; relative paths in it begin in its folder.
     pub path: PathBuf,
     /// Components.
-    pub wasm: Vec<FileEntry>,
+    pub wasm: Vec<PluginFileEntry>,
     /// Rhai scripts.
-    pub scripts: Vec<FileEntry>,
+    pub scripts: Vec<PluginFileEntry>,
     /// MCP servers.
     pub mcp: Vec<McpEntry>,
     /// Folders in which a `plugin.toml` is looked for.
@@ -57,15 +57,15 @@ pub struct Config {
     /// Which plugins may be loaded.
     pub policy: Policy,
     /// How hooks are run; the first configuration that is given says it.
-    pub hooks: HookSettings,
+    pub hooks: HookChainSettings,
     /// How tools are called, by the names they have for callers; `*` stands for anything. Of
     /// several that fit, what the first says holds.
-    pub tools: Vec<(String, ToolRule)>,
+    pub tools: Vec<(String, ToolSettings)>,
     /// Which calls of tools may be made. Deny wins; else the first rule that fits decides.
     pub calls: Vec<CallRule>,
-    /// Where what it names stands in the order of precedence: [`Origin::Config`], or
-    /// [`Origin::User`] for the user's own.
-    pub origin: Origin,
+    /// Where what it names stands in the order of precedence: [`PluginOrigin::Config`], or
+    /// [`PluginOrigin::User`] for the user's own.
+    pub origin: PluginOrigin,
     /// The settings of plugins, by their ids.
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// The limits of every plugin, where its manifest says nothing else.
@@ -80,7 +80,7 @@ pub struct Config {
     /// The bounds of runs of scripts.
     pub runs: RunSettings,
     /// What plugins and servers get of a host that is the `tenon` command.
-    pub client: ClientSettings,
+    pub client: SamplingAndMessageSettings,
     /// How long a change of files has to wait for others.
     pub watch: WatchSettings,
     /// How much is kept of results that are too long to be passed on.
@@ -90,7 +90,7 @@ pub struct Config {
     /// Whose JSON Web Tokens MCP clients may send.
     pub issuer: Option<IssuerSettings>,
     /// What plugins are told of who calls.
-    pub context: CallContextSettings,
+    pub context: ContextPassthroughSettings,
     /// How MCP servers are kept running.
     pub supervision: Supervision,
     /// How tools are named.
@@ -98,11 +98,11 @@ pub struct Config {
     /// Whether the resources and prompts of plugins are there as tools, too, and how.
     pub resource_tools: ResourceTools,
     /// What it says itself of what it may inherit.
-    said: Explicit,
+    said: ExplicitSettings,
     /// The configuration of the user, for a project's file that it bounds.
     bounds: Option<Box<Config>>,
     /// How it comes from its file, and so can be read again.
-    file: BackingFile,
+    file: FileBinding,
     /// The content of its file, where that was read.
     digest: Option<Digest>,
     /// Whether it lets in only what a lock binds, whatever its file says.
@@ -119,28 +119,28 @@ impl Default for Config {
             folders: Vec::new(),
             discovery: DiscoverySettings::default(),
             policy: Policy::default(),
-            hooks: HookSettings::default(),
+            hooks: HookChainSettings::default(),
             tools: Vec::new(),
             calls: Vec::new(),
-            origin: Origin::default(),
+            origin: PluginOrigin::default(),
             settings: BTreeMap::new(),
             limits: Limits::default(),
             most: Limits::most(),
             history: CallHistorySettings::default(),
             store: StoreSettings::default(),
             runs: RunSettings::default(),
-            client: ClientSettings::default(),
+            client: SamplingAndMessageSettings::default(),
             watch: WatchSettings::default(),
             results: ResultSettings::default(),
             profiles: BTreeMap::new(),
             issuer: None,
-            context: CallContextSettings::default(),
+            context: ContextPassthroughSettings::default(),
             supervision: Supervision::default(),
             names: NameSettings::default(),
             resource_tools: ResourceTools::default(),
-            said: Explicit::default(),
+            said: ExplicitSettings::default(),
             bounds: None,
-            file: BackingFile::default(),
+            file: FileBinding::default(),
             digest: None,
             is_locked: false,
         }
@@ -149,13 +149,13 @@ impl Default for Config {
 
 /// What a configuration says itself; see [`Config::inherit`].
 #[derive(Clone, Default, PartialEq)]
-struct Explicit {
+struct ExplicitSettings {
     limits: LimitsTable,
     hooks: HooksTable,
     history: CallHistoryTable,
     store: StoreSettings,
     runs: RunsTable,
-    watch: WatchTable,
+    watch: FileWatchTable,
     results: ResultsTable,
     profiles: BTreeMap<String, ProfileSettings>,
     issuer: Option<IssuerSettings>,
@@ -163,12 +163,12 @@ struct Explicit {
     supervision: Option<Supervision>,
     names: NamesTable,
     resource_tools: Option<ResourceTools>,
-    client: ClientSettings,
+    client: SamplingAndMessageSettings,
 }
 
 /// How a configuration comes from its file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum BackingFile {
+enum FileBinding {
     /// It does not.
     #[default]
     Text,
@@ -236,11 +236,11 @@ struct ConfigFileToml {
     #[serde(default)]
     runs: RunsTable,
     #[serde(default)]
-    watch: WatchTable,
+    watch: FileWatchTable,
     #[serde(default)]
     results: ResultsTable,
     #[serde(default)]
-    profiles: BTreeMap<ProfileName, ProfileSettings>,
+    profiles: BTreeMap<ServeProfileName, ProfileSettings>,
     issuer: Option<IssuerSettings>,
     #[serde(default)]
     context: CallContextTable,
@@ -257,7 +257,7 @@ struct ConfigFileToml {
 #[serde(deny_unknown_fields, default)]
 struct PluginsTable {
     resource_tools: Option<ResourceTools>,
-    wasm: Vec<FileEntry>,
+    wasm: Vec<PluginFileEntry>,
     scripts: Vec<ScriptEntry>,
     #[serde(deserialize_with = "entry::named")]
     mcp: Vec<McpEntry>,
@@ -276,18 +276,18 @@ impl Config {
         let text = files::read_text(&path, MAX_CONFIGURATION_BYTES)
             .map_err(|error| ConfigError::Read(path.clone(), error))?;
         let digest = Some(Digest::of(&text));
-        Ok(Self { file: BackingFile::Read, digest, ..Self::parse(&text, path)? })
+        Ok(Self { file: FileBinding::Read, digest, ..Self::parse(&text, path)? })
     }
 
     /// A file that is read when plugins are looked for ([`crate::discover::discover_trusted`]), and has to
     /// be there then.
     pub fn of_file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: BackingFile::Read, ..Self::default() }
+        Self { path: path.into(), file: FileBinding::Read, ..Self::default() }
     }
 
     /// The same for a file that need not be there.
     pub fn of_optional_file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: BackingFile::Optional, ..Self::default() }
+        Self { path: path.into(), file: FileBinding::Optional, ..Self::default() }
     }
 
     /// The same, letting in only what a lock file binds, whatever its file says.
@@ -331,7 +331,7 @@ impl Config {
         &self,
         let_in: impl FnOnce(Option<Digest>) -> bool,
     ) -> Result<Option<Self>, ConfigError> {
-        if self.file == BackingFile::Text {
+        if self.file == FileBinding::Text {
             return Ok(Some(self.clone()));
         }
         let unreadable = |error| ConfigError::Read(self.path.clone(), error);
@@ -340,7 +340,7 @@ impl Config {
         let text = match std::fs::symlink_metadata(&self.path) {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
-                    && self.file == BackingFile::Optional =>
+                    && self.file == FileBinding::Optional =>
             {
                 None
             }
@@ -368,11 +368,11 @@ impl Config {
         let mut below = Self::default();
         let mut user: Option<Self> = None;
         for config in configs.iter_mut().rev() {
-            if config.file != BackingFile::Text {
+            if config.file != FileBinding::Text {
                 config.bounds = None;
                 config.settle(&below);
             }
-            if config.origin == Origin::User {
+            if config.origin == PluginOrigin::User {
                 user = Some(config.clone());
             } else if let Some(user) = user.as_ref().filter(|_| config.is_of_project_file()) {
                 combine::bound_by_user(config, user);
@@ -384,20 +384,21 @@ impl Config {
     /// The same as if it had been read from its file.
     #[cfg(test)]
     pub fn into_read(self) -> Self {
-        Self { file: BackingFile::Read, ..self }
+        Self { file: FileBinding::Read, ..self }
     }
 
     /// The same, as if its file had been silent about what it may inherit.
     #[cfg(test)]
     pub fn without_explicit(self) -> Self {
-        Self { said: Explicit::default(), ..self }
+        Self { said: ExplicitSettings::default(), ..self }
     }
 
     /// The keys that it sets and that only a user's own file can ([`CombineRule::UserOnly`]).
     pub fn keys_for_user_only(&self) -> Vec<&'static str> {
-        let Explicit { history, store, runs, watch, results, profiles, issuer, client, .. } =
-            &self.said;
-        let ClientSettings { sampling_model, sampling_asks, message_command } = client;
+        let ExplicitSettings {
+            history, store, runs, watch, results, profiles, issuer, client, ..
+        } = &self.said;
+        let SamplingAndMessageSettings { sampling_model, sampling_asks, message_command } = client;
         let supervision = self.said.supervision.as_ref();
         let concurrent_starts = supervision.and_then(|said| said.concurrent_starts);
         let of_profile = |is_set: fn(&ProfileSettings) -> bool| profiles.values().any(is_set);
@@ -457,17 +458,17 @@ impl Config {
 
     /// Whether it was read from a file, or would be if that were there.
     pub fn is_of_file(&self) -> bool {
-        self.file != BackingFile::Text
+        self.file != FileBinding::Text
     }
 
     /// Whether it was read from the file of a project, or would be if that were there.
     pub fn is_of_project_file(&self) -> bool {
-        self.origin == Origin::Config && self.file != BackingFile::Text
+        self.origin == PluginOrigin::Config && self.file != FileBinding::Text
     }
 
     /// Says what it says itself, and else what another says.
     fn settle(&mut self, below: &Self) {
-        let Explicit {
+        let ExplicitSettings {
             limits,
             hooks,
             history,
@@ -490,7 +491,7 @@ impl Config {
         self.client = client.clone();
         self.limits = limits.over(&below.limits);
         self.most = limits.over(&below.most);
-        self.hooks = HookSettings {
+        self.hooks = HookChainSettings {
             timeout: hooks.timeout.unwrap_or(below.hooks.timeout),
             on_failure: hooks.on_failure.unwrap_or(below.hooks.on_failure),
             deterministic: {
@@ -512,7 +513,7 @@ impl Config {
             max_result_mib: mib(results.max_result_mib, below.results.max_result_mib),
             invisible: results.invisible.unwrap_or(below.results.invisible),
         };
-        self.context = CallContextSettings {
+        self.context = ContextPassthroughSettings {
             passthrough: context.passthrough.unwrap_or(below.context.passthrough),
         };
         self.names = NameSettings {
@@ -555,12 +556,13 @@ impl Config {
             sampling,
             messages,
         } = file;
-        let client = ClientSettings {
+        let client = SamplingAndMessageSettings {
             sampling_model: sampling.model,
             sampling_asks: sampling.ask.unwrap_or(true),
             message_command: messages.command,
         };
-        let profiles = profiles.into_iter().map(|(ProfileName(name), profile)| (name, profile));
+        let profiles =
+            profiles.into_iter().map(|(ServeProfileName(name), profile)| (name, profile));
         let profiles = profiles.collect();
         let PluginsTable { resource_tools, wasm, scripts, mcp, folders } = plugins;
         let mut tool_tables: Vec<(String, ToolTable)> = tools.into_iter().collect();
@@ -573,7 +575,7 @@ impl Config {
             calls.extend(rules);
             tools.push((pattern, rule));
         }
-        let origin = Origin::Config;
+        let origin = PluginOrigin::Config;
         let mut config = Self {
             path,
             wasm,
@@ -587,7 +589,7 @@ impl Config {
             origin,
             settings,
             client: client.clone(),
-            said: Explicit {
+            said: ExplicitSettings {
                 limits,
                 hooks,
                 history,
@@ -611,7 +613,7 @@ impl Config {
 
     /// The same as the user's own configuration, which comes after a project's.
     pub fn of_user(self) -> Self {
-        Self { origin: Origin::User, ..self }
+        Self { origin: PluginOrigin::User, ..self }
     }
 
     /// The limits of a plugin: what its manifest asks for, as far as the operator lets it, who may
@@ -669,9 +671,9 @@ mod tests {
             "dir/tenon.toml",
         )
         .unwrap();
-        assert_eq!(config.wasm[0], FileEntry::Path("a.wasm".into()));
+        assert_eq!(config.wasm[0], PluginFileEntry::Path("a.wasm".into()));
         assert!(
-            matches!(&config.wasm[1], FileEntry::Table(table) if table.instance == InstanceMode::Shared)
+            matches!(&config.wasm[1], PluginFileEntry::Table(table) if table.instance == InstanceMode::Shared)
         );
         assert_eq!(config.mcp[0].timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.settings["bee"]["depth"], 3);

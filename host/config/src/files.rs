@@ -204,7 +204,7 @@ pub struct Digest([u8; 32]);
 /// Why a text is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid digest: expected `sha256:` and 64 digits of 0-9 and a-f")]
-pub struct NoDigest;
+pub struct InvalidDigest;
 
 impl Digest {
     /// The digest of these bytes.
@@ -226,16 +226,16 @@ impl Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let digits = text.strip_prefix("sha256:").ok_or(NoDigest)?;
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let digits = text.strip_prefix("sha256:").ok_or(InvalidDigest)?;
         // One spelling only: digests are compared as texts elsewhere.
         if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
-            return Err(NoDigest);
+            return Err(InvalidDigest);
         }
         let mut bytes = [0; 32];
-        hex::decode_to_slice(digits, &mut bytes).map_err(|_| NoDigest)?;
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| InvalidDigest)?;
         Ok(Self(bytes))
     }
 }
@@ -254,7 +254,7 @@ mod tests {
     fn a_digest_is_read_as_it_is_written() {
         let digest = Digest::of("x");
         assert_eq!(digest.named().parse(), Ok(digest));
-        let check = |text: &str| assert_eq!(text.parse::<Digest>(), Err(NoDigest), "{text}");
+        let check = |text: &str| assert_eq!(text.parse::<Digest>(), Err(InvalidDigest), "{text}");
         check(&digest.to_string());
         check(&digest.named().to_uppercase());
         check(&digest.named()[..70]);

@@ -39,7 +39,7 @@ pub fn with_text(data: &[u8], target: fn(&str)) {
 mod tests {
     use super::*;
     use std::fs;
-    use tenon_inputs::{Kind, folder};
+    use tenon_inputs::{InputKind, folder};
 
     /// Those that are fuzzed elsewhere: what runs plugins, the guests, and the command.
     const ELSEWHERE: [&str; 11] = [
@@ -112,6 +112,6 @@ mod tests {
     }
 
     fn fuzz(name: &str) {
-        tenon_inputs::fuzz(name, Kind::Text, |data| run(name, data));
+        tenon_inputs::fuzz(name, InputKind::Text, |data| run(name, data));
     }
 }

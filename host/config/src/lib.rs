@@ -9,10 +9,9 @@
 //! Nothing here runs a plugin, and nothing waits: neither wasmtime nor an executor is needed, so that a change here
 //! is tested in seconds. Embedders find what they need of it in `tenon-host`; the command uses it directly.
 
-pub mod address;
 pub mod admit;
-pub mod approval;
 pub mod approvals;
+pub mod approver;
 pub mod call_policy;
 pub mod call_rule;
 pub mod config;
@@ -27,12 +26,13 @@ pub mod files;
 pub mod fuzzing;
 pub mod grant;
 pub mod host_environment;
+pub mod ip_address;
 pub mod json_file;
 pub mod limits;
 pub mod lock;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
-pub mod logged;
+pub mod log_capture;
 pub mod loopback;
 pub mod manifest;
 pub mod path_context;

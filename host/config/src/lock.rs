@@ -142,7 +142,7 @@ impl LockFile {
 
 /// What a lock file says of a plugin in the folder that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LockBinding {
+pub enum LockedDigests {
     /// It must be of these bytes.
     Bound {
         /// The lock file.
@@ -196,14 +196,14 @@ impl FoundLockFile {
     }
 
     /// What binds the plugin of an id.
-    pub fn of(&self, id: &str) -> Option<LockBinding> {
+    pub fn of(&self, id: &str) -> Option<LockedDigests> {
         match &self.lock {
             Ok(lock) => {
                 let LockedPlugin { code, manifest, skills, .. } = lock.plugins.get(id)?;
                 let (file, code, manifest) = (self.file.clone(), *code, *manifest);
-                Some(LockBinding::Bound { file, code, manifest, skills: *skills })
+                Some(LockedDigests::Bound { file, code, manifest, skills: *skills })
             }
-            Err(error) => Some(LockBinding::Unreadable(crate::diagnostic::chain(error))),
+            Err(error) => Some(LockedDigests::Unreadable(crate::diagnostic::chain(error))),
         }
     }
 }
@@ -284,7 +284,7 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         std::os::unix::fs::symlink("nowhere", &path).unwrap();
         assert!(LockFile::read(&path).is_err());
-        assert!(matches!(FoundLockFile::read(&path).of("p"), Some(LockBinding::Unreadable(_))));
+        assert!(matches!(FoundLockFile::read(&path).of("p"), Some(LockedDigests::Unreadable(_))));
     }
 
     #[test]
@@ -293,7 +293,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join(FILE_NAME);
             std::fs::write(&path, text).unwrap();
-            let Some(LockBinding::Unreadable(problem)) = FoundLockFile::read(&path).of("p") else {
+            let Some(LockedDigests::Unreadable(problem)) = FoundLockFile::read(&path).of("p")
+            else {
                 panic!()
             };
             assert!(problem.ends_with(expected), "{problem}");
@@ -344,7 +345,7 @@ mod tests {
         assert_eq!(lock_index.ids().unwrap().collect::<Vec<_>>(), ["p"]);
         assert_eq!(
             lock_index.of("p"),
-            Some(LockBinding::Bound { file: path.clone(), code, manifest, skills: None })
+            Some(LockedDigests::Bound { file: path.clone(), code, manifest, skills: None })
         );
         assert_eq!(lock_index.of("q"), None);
         std::fs::write(&path, "nothing").unwrap();

@@ -35,7 +35,7 @@ pub struct Manifest {
     /// confined.
     pub capabilities: Option<BTreeMap<Spanned<String>, Vec<Spanned<String>>>>,
     #[serde(default)]
-    pub(crate) requires: Requires,
+    pub(crate) requires: HostRequirements,
     /// What it may register; all, where nothing is said.
     pub permissions: Option<RegistrationPermissions>,
     /// The hook points that tools of an MCP server handle.
@@ -90,7 +90,7 @@ pub struct PluginMetadata {
 /// What must be there for it to work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Requires {
+pub struct HostRequirements {
     /// Variables of the environment, all of them.
     pub env: Vec<String>,
     /// Variables of the environment, one of each group.

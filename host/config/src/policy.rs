@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::call_rule::CallMode;
+use crate::call_rule::DefaultCallMode;
 use crate::limits::LimitsTable;
 use crate::pins::PinMode;
 use crate::tool_filter::ToolFilter;
@@ -24,7 +24,7 @@ pub struct Policy {
     /// their ids, and those that come with the host.
     pub locked: bool,
     /// What becomes of calls of which no rule under `[tools]` says anything.
-    pub calls: Option<CallMode>,
+    pub calls: Option<DefaultCallMode>,
     /// Whether MCP servers are confined.
     pub confine: Option<ConfinePolicy>,
     /// What holds for single plugins, by their ids.

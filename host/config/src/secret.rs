@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzz;
 mod matcher;
-mod names;
-mod private_values;
+mod sensitive_names;
 mod store;
+mod stored_secrets;
 mod stream;
 
-pub use names::{is_secret_name, is_secret_variable};
-pub use private_values::{Keychain, PrivateValueError, PrivateValues, Storage, is_value_name};
+pub use sensitive_names::{is_secret_name, is_secret_variable};
 pub use store::{LocalSecretStore, SecretStore, secret_variable};
-pub use stream::{StreamRedactor, TextForm};
+pub use stored_secrets::{Keychain, Storage, StoredSecretError, StoredSecrets, is_value_name};
+pub use stream::{StreamFormat, StreamRedactor};
 
-use self::matcher::{Matcher, OutputPiece, Patterns};
+use self::matcher::{OutputPiece, Patterns, TextScanner};
 
 /// The secrets of all plugins that were ever there, none of which may say those of another.
 #[derive(Default)]
@@ -269,7 +269,7 @@ impl Redactor {
         if !patterns.may_be_in(text.as_bytes()) {
             return false;
         }
-        let mut matcher = Matcher::new(Cow::Borrowed(text), MAX_NESTED_ESCAPES);
+        let mut matcher = TextScanner::new(Cow::Borrowed(text), MAX_NESTED_ESCAPES);
         let until = matcher.decide(Some(patterns), true);
         let has_secrets = matcher.has_found();
         if has_secrets {
@@ -283,7 +283,7 @@ impl Redactor {
     pub fn beginning(&self, text: &[u8]) -> String {
         let last = text.utf8_chunks().last().map_or(0, |last| last.invalid().len());
         let text = String::from_utf8_lossy(&text[..text.len() - last]);
-        StreamRedactor::new(Arc::new(self.clone()), TextForm::Plain).push(&text)
+        StreamRedactor::new(Arc::new(self.clone()), StreamFormat::Plain).push(&text)
     }
 
     /// Masks secrets in bytes. What of them is text is masked as text is.
@@ -640,7 +640,7 @@ mod tests {
     }
 
     /// Masks a text in pieces.
-    fn masked(redactor: &Arc<Redactor>, form: TextForm, pieces: &[&str]) -> String {
+    fn masked(redactor: &Arc<Redactor>, form: StreamFormat, pieces: &[&str]) -> String {
         let mut stream = StreamRedactor::new(redactor.clone(), form);
         let mut masked: String = pieces.iter().map(|piece| stream.push(piece)).collect();
         masked.push_str(&stream.end());
@@ -649,7 +649,7 @@ mod tests {
     }
 
     /// Masks a text in two pieces, for each place where it can be cut, and in single characters.
-    fn in_pieces(redactor: &Arc<Redactor>, form: TextForm, text: &str) -> Vec<String> {
+    fn in_pieces(redactor: &Arc<Redactor>, form: StreamFormat, text: &str) -> Vec<String> {
         let places = text.char_indices().map(|(place, _)| place);
         let cut = |place| masked(redactor, form, &[&text[..place], &text[place..]]);
         let mut all: Vec<String> = places.map(cut).collect();
@@ -688,7 +688,7 @@ mod tests {
         secrets.add("F_TOKEN", "new\\secret");
         secrets.add("PIN_KEY", "123456");
         let redactor = Arc::new(Redactor::new(&secrets));
-        let check = |form: TextForm, text: &str, expected: &str| {
+        let check = |form: StreamFormat, text: &str, expected: &str| {
             for masked in in_pieces(&redactor, form, text) {
                 assert_eq!(masked, expected, "{text}");
             }
@@ -718,7 +718,7 @@ mod tests {
             (r"\u00hunter22\", r"\u00[redacted]\"),
         ] {
             assert_eq!(redactor.text(text), expected, "{text}");
-            check(TextForm::Plain, text, expected);
+            check(StreamFormat::Plain, text, expected);
         }
         for (json, expected) in [
             (r#"{"x":"\u0068unter22"}"#, r#"{"x":"[redacted]"}"#),
@@ -737,7 +737,7 @@ mod tests {
             (r#"{"x":"a\"123456"}"#, r#"{"x":"a\"[redacted]"}"#),
             (r#"["{\"k\":\"a/🔑\\\u0022quote\"}"]"#, r#"["{\"k\":\"[redacted]\"}"]"#),
         ] {
-            check(TextForm::Json, json, expected);
+            check(StreamFormat::Json, json, expected);
         }
     }
 
@@ -747,7 +747,7 @@ mod tests {
         let redactor = Arc::new(Redactor::of(&[r"abc\u0064efgh", "bcdefg"]));
         let text = r"an abc\u0064efgh.";
         assert_eq!(redactor.text(text), "an [redacted].");
-        for masked in in_pieces(&redactor, TextForm::Plain, text) {
+        for masked in in_pieces(&redactor, StreamFormat::Plain, text) {
             assert_eq!(masked, "an [redacted].");
         }
         // The one that is found first ends first.
@@ -772,7 +772,7 @@ mod tests {
         for text in
             ["\\", "\\u005c", "h", "hunter22", "\\\\u0068", "\\ud83d", "\\u00", "{\"a\":\"\\\""]
         {
-            for form in [TextForm::Plain, TextForm::Json] {
+            for form in [StreamFormat::Plain, StreamFormat::Json] {
                 let mut stream = StreamRedactor::new(redactor.clone(), form);
                 for _ in 0..4_000 {
                     stream.push(text);
@@ -869,11 +869,11 @@ mod tests {
             prop_assert!(!redactor.holds(&values[0]) || redactor.holds(&spelled(&values[0], &parts[0].2)));
             let single: Vec<&str> = text.split("").collect();
             for pieces in [pieces(&text, &cuts), single.clone()] {
-                prop_assert_eq!(&masked(&redactor, TextForm::Plain, &pieces), &whole);
+                prop_assert_eq!(&masked(&redactor, StreamFormat::Plain, &pieces), &whole);
             }
-            let whole = masked(&redactor, TextForm::Json, &[&text]);
+            let whole = masked(&redactor, StreamFormat::Json, &[&text]);
             for pieces in [pieces(&text, &cuts), single] {
-                prop_assert_eq!(&masked(&redactor, TextForm::Json, &pieces), &whole);
+                prop_assert_eq!(&masked(&redactor, StreamFormat::Json, &pieces), &whole);
             }
         }
 
@@ -891,7 +891,7 @@ mod tests {
             let redactor = Arc::new(Redactor::new(&secrets));
             let text = spelled(&with_secrets(&values, &parts), &[how]);
             let json = format!("{{\"a\":[\"{text}\",123],\"b\":true}}");
-            let masked = masked(&redactor, TextForm::Json, &pieces(&json, &cuts));
+            let masked = masked(&redactor, StreamFormat::Json, &pieces(&json, &cuts));
             let read: Value = serde_json::from_str(&masked).expect("it is JSON");
             prop_assert_eq!(read["a"][1].as_u64(), Some(123));
             let mut whole = json.clone();

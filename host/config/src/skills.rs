@@ -92,7 +92,7 @@ pub enum SkillError {
 
 /// The content of all files of a plugin's skills, by their paths below `skills`, with `/` between names.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct SkillFiles {
+pub struct PluginSkillFiles {
     files: BTreeMap<String, SkillFile>,
     bytes: u64,
 }
@@ -104,7 +104,7 @@ struct SkillFile {
     digest: Digest,
 }
 
-impl fmt::Debug for SkillFiles {
+impl fmt::Debug for PluginSkillFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.files.keys()).finish()
     }
@@ -112,7 +112,7 @@ impl fmt::Debug for SkillFiles {
 
 /// The skills of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skills {
+pub struct PluginSkills {
     folder: PathBuf,
     skills: Vec<Skill>,
     digest: Digest,
@@ -142,7 +142,7 @@ struct FrontMatter {
     compatibility: Option<String>,
 }
 
-impl SkillFiles {
+impl PluginSkillFiles {
     /// Reads the files below `skills` in the folder of a plugin. There need not be any.
     ///
     /// # Errors
@@ -259,7 +259,7 @@ impl SkillFiles {
     ///
     /// Where a file is not in the folder of a skill, or a `SKILL.md` is missing or not as the specification has
     /// it.
-    pub fn skills(&self, plugin_folder: &Path) -> Result<Option<Skills>, SkillError> {
+    pub fn skills(&self, plugin_folder: &Path) -> Result<Option<PluginSkills>, SkillError> {
         let Some(digest) = self.digest() else { return Ok(None) };
         let mut by_name: BTreeMap<&str, BTreeMap<String, Digest>> = BTreeMap::new();
         for (path, of) in &self.files {
@@ -280,13 +280,13 @@ impl SkillFiles {
             Skill::parse(name, content, files).map_err(|problem| invalid(&path, &problem))
         };
         let skills = by_name.into_iter().map(skill).collect::<Result<_, _>>()?;
-        Ok(Some(Skills { folder: plugin_folder.join(FOLDER), skills, digest }))
+        Ok(Some(PluginSkills { folder: plugin_folder.join(FOLDER), skills, digest }))
     }
 }
 
 const NO_FILE: &str = "it is a link, or neither a file nor a folder";
 
-impl Skills {
+impl PluginSkills {
     /// The skills, by name.
     pub fn all(&self) -> &[Skill] {
         &self.skills
@@ -475,8 +475,8 @@ mod tests {
         folder
     }
 
-    fn read(folder: &Path) -> Result<Option<Skills>, String> {
-        let skills = SkillFiles::read(folder).and_then(|files| files.skills(folder));
+    fn read(folder: &Path) -> Result<Option<PluginSkills>, String> {
+        let skills = PluginSkillFiles::read(folder).and_then(|files| files.skills(folder));
         skills.map_err(|error| crate::diagnostic::chain(&error))
     }
 
@@ -628,12 +628,12 @@ mod tests {
         let long = "x".repeat(MAX_FRONT_MATTER_BYTES - begin.len() - 1);
         let longest = format!("---\n{begin}{long}\n---\n");
         assert!(read(folder(&[("review/SKILL.md", &longest)]).path()).is_ok());
-        let insert = |files: &mut SkillFiles, path: String, bytes: u64| {
+        let insert = |files: &mut PluginSkillFiles, path: String, bytes: u64| {
             files
                 .insert(path, vec![0; usize::try_from(bytes).unwrap()])
                 .map_err(|error| error.to_string())
         };
-        let mut files = SkillFiles::default();
+        let mut files = PluginSkillFiles::default();
         for number in 0..8 {
             insert(&mut files, format!("a/{number}"), MAX_FILE_BYTES).unwrap();
         }
@@ -645,14 +645,14 @@ mod tests {
         // The content is too long to be shown.
         let shown = format!("{files:?}");
         assert!(shown.contains("\"a/8\"") && shown.len() < 200, "{shown}");
-        let mut files = SkillFiles::default();
+        let mut files = PluginSkillFiles::default();
         for number in 0..256 {
             insert(&mut files, format!("a/{number}"), 0).unwrap();
         }
         let too_many = Err("its skills have more than 256 files".to_string());
         assert_eq!(insert(&mut files, "a/x".into(), 0), too_many);
         let of_skills = |number: usize| {
-            let mut files = SkillFiles::default();
+            let mut files = PluginSkillFiles::default();
             for number in 0..number {
                 let text = format!("---\nname: s{number}\ndescription: x\n---\n");
                 files.insert(format!("s{number}/SKILL.md"), text.into()).unwrap();
@@ -687,7 +687,7 @@ mod tests {
     #[test]
     fn a_path_is_the_same_on_every_system() {
         let check = |path: &str, expected: &str| {
-            let mut files = SkillFiles::default();
+            let mut files = PluginSkillFiles::default();
             files.insert("a/SKILL.md".into(), Vec::new()).unwrap();
             let error = files.insert(path.into(), Vec::new()).map_err(|error| error.to_string());
             assert_eq!(error.err().unwrap_or_default(), expected, "{path}");

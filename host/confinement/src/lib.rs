@@ -19,8 +19,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 pub use program::{
-    Attempt, ConfinedProgram, Confinement, MAX_ENCODED_BYTES, ProcessLimits, ReachableFolder,
-    RecordingOptions,
+    ConfinedProgram, Confinement, ConfinementViolation, MAX_ENCODED_BYTES, ProcessLimits,
+    ReachableFolder, RecordingOptions,
 };
 
 /// The exit code of a launcher that could not start the program. Standard error says why.

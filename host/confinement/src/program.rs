@@ -49,7 +49,7 @@ pub struct Confinement {
 /// What is recorded of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordingOptions {
-    /// The file to whose end it is written, an [`Attempt`] in a line.
+    /// The file to whose end it is written, an [`ConfinementViolation`] in a line.
     pub file: PathBuf,
     /// The files that were not granted are there all the same: what is recorded is done. Otherwise it is refused.
     pub opens_files: bool,
@@ -59,7 +59,7 @@ pub struct RecordingOptions {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Attempt {
+pub enum ConfinementViolation {
     /// Reads a file or a folder, or runs a program.
     Read(PathBuf),
     /// Makes, changes or removes a file or a folder.
@@ -68,7 +68,7 @@ pub enum Attempt {
     Connect(SocketAddr),
 }
 
-impl Attempt {
+impl ConfinementViolation {
     /// The same with paths that are text: what is none in them is replaced.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no launcher"))]
     pub(crate) fn readable(&self) -> Self {

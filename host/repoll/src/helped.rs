@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-use crate::Alarm;
+use crate::RepollWaker;
 
 /// How long a thread helps in one go, but for the poll that it is in. What it waits for may be done before.
 const MAX_HELP: Duration = Duration::from_micros(200);
@@ -21,17 +21,17 @@ thread_local! {
 }
 
 /// Sets whether this thread helps, until it is dropped.
-struct Helping {
+struct HelpingGuard {
     before: bool,
 }
 
-impl Helping {
+impl HelpingGuard {
     fn set(helps: bool) -> Self {
         Self { before: IS_HELPING.replace(helps) }
     }
 }
 
-impl Drop for Helping {
+impl Drop for HelpingGuard {
     fn drop(&mut self) {
         IS_HELPING.set(self.before);
     }
@@ -39,7 +39,7 @@ impl Drop for Helping {
 
 /// Does something on this thread, which helps meanwhile with the tasks that it hands work to.
 pub fn while_helping<R>(what: impl FnOnce() -> R) -> R {
-    let _helping = Helping::set(true);
+    let _helping = HelpingGuard::set(true);
     what()
 }
 
@@ -49,7 +49,7 @@ pub struct HelpedTask {
     future: Mutex<Option<BoxFuture<'static, ()>>>,
     /// The runtime has dropped the task.
     is_dropped: AtomicBool,
-    alarm: Arc<Alarm>,
+    alarm: Arc<RepollWaker>,
     waker: Waker,
     runtime: Handle,
 }
@@ -68,7 +68,7 @@ impl HelpedTask {
     ///
     /// Where this is called outside of a runtime.
     pub fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        let alarm = Alarm::new();
+        let alarm = RepollWaker::new();
         let task = Arc::new(Self {
             future: Mutex::new(Some(Box::pin(future))),
             is_dropped: AtomicBool::new(false),
@@ -84,7 +84,7 @@ impl HelpedTask {
     /// rest to the task; any other leaves all of it.
     pub fn hand_over(&self, work: impl FnOnce()) {
         // What it polls here helps no other: an event loop of wasmtime must not run within another one.
-        let helping = Helping::set(false);
+        let helping = HelpingGuard::set(false);
         match helping.before.then(|| self.lock()).flatten() {
             Some(future) => self.help(future, work),
             // Where it is being polled, that goes on until this is seen.
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn what_its_runtime_drops_is_dropped() {
         /// Says when it is dropped.
-        struct Guard(mpsc::Sender<()>);
-        impl Drop for Guard {
+        struct DropSignal(mpsc::Sender<()>);
+        impl Drop for DropSignal {
             fn drop(&mut self) {
                 self.0.send(()).unwrap();
             }
@@ -290,7 +290,7 @@ mod tests {
             let (dropped, is_dropped) = mpsc::channel();
             let (go_on, waits) = mpsc::channel::<()>();
             let (began, has_begun) = mpsc::channel();
-            let guard = Guard(dropped);
+            let guard = DropSignal(dropped);
             let task = {
                 let _entered = runtime.enter();
                 HelpedTask::spawn(async move {

@@ -31,12 +31,12 @@ const IS_POLLED: u8 = 1;
 const IS_WOKEN: u8 = 2;
 
 /// Wakes the task of a future, unless that is being polled.
-struct Alarm {
+struct RepollWaker {
     state: AtomicU8,
     task: AtomicWaker,
 }
 
-impl Alarm {
+impl RepollWaker {
     fn new() -> Arc<Self> {
         Arc::new(Self { state: AtomicU8::new(RESTS), task: AtomicWaker::new() })
     }
@@ -71,7 +71,7 @@ impl Alarm {
     }
 }
 
-impl Wake for Alarm {
+impl Wake for RepollWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -86,7 +86,7 @@ impl Wake for Alarm {
 /// A future that is polled again at once where it wakes itself.
 pub struct Repolled<F> {
     future: Pin<Box<F>>,
-    alarm: Arc<Alarm>,
+    alarm: Arc<RepollWaker>,
     waker: Waker,
 }
 
@@ -99,7 +99,7 @@ impl<F> fmt::Debug for Repolled<F> {
 impl<F: Future> Repolled<F> {
     /// The future, to be spawned or awaited in place of what is given.
     pub fn new(future: F) -> Self {
-        let alarm = Alarm::new();
+        let alarm = RepollWaker::new();
         Self { future: Box::pin(future), waker: alarm.clone().into(), alarm }
     }
 }

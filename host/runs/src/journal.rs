@@ -195,7 +195,7 @@ const STEP: &str = "a step";
 
 /// How many bytes of JSON an answer takes, if it takes no more than this.
 fn length(answer: &JournalAnswer, most: usize) -> Option<usize> {
-    let mut room = ByteBudget(most);
+    let mut room = LimitedWriter(most);
     let written = match answer {
         JournalAnswer::Value(value) => serde_json::to_writer(&mut room, &**value),
         JournalAnswer::Error(message) => serde_json::to_writer(&mut room, message),
@@ -205,9 +205,9 @@ fn length(answer: &JournalAnswer, most: usize) -> Option<usize> {
 }
 
 /// Takes so many bytes, and forgets them.
-struct ByteBudget(usize);
+struct LimitedWriter(usize);
 
-impl Write for ByteBudget {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
         Ok(bytes.len())

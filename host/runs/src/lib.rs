@@ -23,8 +23,8 @@ mod tests;
 pub use journal::{
     ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
 };
-pub use run::{NewRun, Resumer, Run, RunState};
-pub use runs::{EndedRun, RunHold, Runs};
+pub use run::{NewRun, ResumeCaller, Run, RunState};
+pub use runs::{RunHold, Runs, UnsavedRun};
 
 use tenon_store::StoreError;
 

@@ -35,7 +35,7 @@ pub struct NewRun {
 
 /// Who resumes a run, and where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Resumer<'a> {
+pub struct ResumeCaller<'a> {
     /// Whose runs they are, if known.
     pub principal: Option<&'a str>,
     /// The profile that the client uses, if it uses one.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, ItemOutcome, ItemQuota, LivenessLock, LogCheck, LogHash, LogPolicy,
+    Change, Durability, ItemOutcome, ItemQuota, LivenessLock, LogHash, LogIntegrity, LogPolicy,
     LogSummary, MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store, StoreError, all_items,
     check_log,
 };
 
 use crate::journal::{self, Journal, JournalEntry};
-use crate::run::{NewRun, Resumer, Run, RunState, random_id};
+use crate::run::{NewRun, ResumeCaller, Run, RunState, random_id};
 use crate::{Result, RunError};
 
 /// The kind of items that runs are.
@@ -30,12 +30,12 @@ const MAX_JOURNAL_BYTES: u64 = 16 << 20;
 
 /// A run that the store does not know and that goes on no more.
 #[derive(Debug, Clone, PartialEq)]
-pub struct EndedRun {
+pub struct UnsavedRun {
     run: Run,
     journal: Vec<JournalEntry>,
 }
 
-impl EndedRun {
+impl UnsavedRun {
     /// About how many bytes it takes.
     pub fn length(&self) -> usize {
         let journal: usize = journal::write(&self.journal).iter().map(Vec::len).sum();
@@ -98,13 +98,13 @@ impl Runs {
     /// # Errors
     ///
     /// Where the store fails, or is full of runs that go on. Then none of them is kept.
-    pub fn keep(&self, ended: &[EndedRun], now: u64) -> Result<()> {
+    pub fn keep(&self, ended: &[UnsavedRun], now: u64) -> Result<()> {
         match self.try_keep(ended, now) {
             Err(error) if error.is_of_size() => {
-                let shortened = |EndedRun { run, journal }: &EndedRun| {
+                let shortened = |UnsavedRun { run, journal }: &UnsavedRun| {
                     let is_long = run.write().len() > MAX_ITEM_BYTES;
                     let run = if is_long { run.shortened() } else { run.clone() };
-                    EndedRun { run, journal: journal.clone() }
+                    UnsavedRun { run, journal: journal.clone() }
                 };
                 self.try_keep(&ended.iter().map(shortened).collect::<Vec<_>>(), now)
             }
@@ -112,10 +112,10 @@ impl Runs {
         }
     }
 
-    fn try_keep(&self, ended: &[EndedRun], now: u64) -> Result<()> {
+    fn try_keep(&self, ended: &[UnsavedRun], now: u64) -> Result<()> {
         let items: Vec<_> = ended
             .iter()
-            .map(|EndedRun { run, journal }| {
+            .map(|UnsavedRun { run, journal }| {
                 let values = journal::write(journal);
                 let numbered = (1..).zip(&values);
                 let last = numbered
@@ -127,7 +127,7 @@ impl Runs {
         let logs: Vec<Vec<_>> =
             items.iter().map(|(_, _, values)| entries_of(values, now)).collect();
         let mut changes = Vec::new();
-        for ((EndedRun { run, .. }, (log, value, _)), entries) in
+        for ((UnsavedRun { run, .. }, (log, value, _)), entries) in
             ended.iter().zip(&items).zip(&logs)
         {
             let (kind, id, expires) = (KIND, &*run.id, Some(kept_until(run.began)));
@@ -148,7 +148,7 @@ impl Runs {
         match kept {
             true => Ok(()),
             false => {
-                let exists = |EndedRun { run, .. }: &&EndedRun| {
+                let exists = |UnsavedRun { run, .. }: &&UnsavedRun| {
                     matches!(self.store.item(KIND, &run.id), Ok(Some(_)))
                 };
                 let known = ended.iter().find(exists).or(ended.first());
@@ -167,7 +167,7 @@ impl Runs {
     pub fn resume(
         self: &Arc<Self>,
         id: &str,
-        by: Resumer<'_>,
+        by: ResumeCaller<'_>,
         now: u64,
     ) -> Result<(RunHold, Journal)> {
         let not_found = || RunError::NotFound(id.to_string());
@@ -338,7 +338,7 @@ impl Runs {
     ///
     /// Where the store fails.
     pub fn is_as_written(&self, run: &Run) -> Result<bool> {
-        let LogCheck::Whole(summary) = check_log(&*self.store, &log_of(&run.id))? else {
+        let LogIntegrity::Whole(summary) = check_log(&*self.store, &log_of(&run.id))? else {
             return Ok(false);
         };
         Ok(run.journal.as_ref().is_none_or(|last| *last == summary.last.to_string()))

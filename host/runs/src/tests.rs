@@ -38,7 +38,7 @@ fn paused() -> RunState {
 }
 
 fn resume(runs: &Arc<Runs>, id: &str) -> std::result::Result<(RunHold, Journal), String> {
-    let ada = Resumer { principal: Some("ada"), ..Resumer::default() };
+    let ada = ResumeCaller { principal: Some("ada"), ..ResumeCaller::default() };
     runs.resume(id, ada, NOW).map_err(|error| error.to_string())
 }
 
@@ -58,7 +58,7 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     assert_eq!(other.get(&id, NOW).unwrap().unwrap().state, paused());
     // Nobody else goes on with it.
     for (principal, profile) in [(Some("bob"), None), (None, None), (Some("ada"), Some("p"))] {
-        let by = Resumer { principal, profile, ..Resumer::default() };
+        let by = ResumeCaller { principal, profile, ..ResumeCaller::default() };
         let error = other.resume(&id, by, NOW).unwrap_err();
         assert_eq!(error.to_string(), format!("there is no run {id}"));
     }
@@ -101,7 +101,7 @@ fn a_journal_that_is_missing_or_shorter_is_not_gone_on_with() {
     runs.note(&id, &entries, NOW).unwrap();
     let run = hold.end(paused(), &entries, NOW).unwrap();
     assert!(runs.is_as_written(&run).unwrap());
-    let ended = EndedRun::new("R-1".into(), new_run(), NOW, RunState::Unknown, entries.to_vec());
+    let ended = UnsavedRun::new("R-1".into(), new_run(), NOW, RunState::Unknown, entries.to_vec());
     runs.keep(&[ended], NOW).unwrap();
     let kept = runs.get("R-1", NOW).unwrap().unwrap();
     assert!(kept.journal.is_some() && runs.is_as_written(&kept).unwrap());
@@ -264,7 +264,7 @@ fn a_run_of_a_project_goes_on_there_only() {
     let id = hold.run().id.clone();
     hold.end(paused(), &[], NOW).unwrap();
     let resume_in = |id: &str, project: Option<&str>| {
-        let by = Resumer { principal: Some("ada"), profile: None, project };
+        let by = ResumeCaller { principal: Some("ada"), profile: None, project };
         runs.resume(id, by, NOW).map_err(|error| error.to_string())
     };
     for elsewhere in [None, Some("/work/b")] {
@@ -370,9 +370,9 @@ fn a_run_that_is_over_is_kept_at_once_with_its_journal() {
     let done = RunState::Done { value: json!(7), printed: "p".into() };
     let entries = [entry("1", "a", json!({}), json!(1))];
     let ended = |state: RunState, entries: &[JournalEntry]| {
-        EndedRun::new(id.clone(), new_run(), NOW, state, entries.to_vec())
+        UnsavedRun::new(id.clone(), new_run(), NOW, state, entries.to_vec())
     };
-    let other = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
+    let other = UnsavedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
     runs.keep(&[ended(done.clone(), &entries), other], NOW).unwrap();
     assert_eq!(runs.list(NOW).unwrap().len(), 2);
     let run = runs.get(&id, NOW).unwrap().unwrap();
@@ -381,7 +381,7 @@ fn a_run_that_is_over_is_kept_at_once_with_its_journal() {
     assert!(resume(&runs, &id).unwrap_err().contains("it has ended"));
     // It replaces no other.
     let entries = [entry("1", "b", json!({}), json!(2))];
-    let third = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, done.clone(), vec![]);
+    let third = UnsavedRun::new(Runs::new_id().unwrap(), new_run(), NOW, done.clone(), vec![]);
     assert!(runs.keep(&[third, ended(RunState::Unknown, &entries)], NOW).is_err());
     assert_eq!(runs.list(NOW).unwrap().len(), 2);
     assert_eq!(runs.get(&id, NOW).unwrap().unwrap().state, done);
@@ -396,8 +396,8 @@ fn a_run_that_is_too_long_is_kept_without_its_value() {
     let done = RunState::Done { value: long.clone().into(), printed: "p".into() };
     let failed = RunState::Failed { code: "failed".into(), message: long.clone(), printed: long };
     let id = Runs::new_id().unwrap();
-    let other = EndedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
-    runs.keep(&[EndedRun::new(id.clone(), new(), NOW, done, vec![]), other], NOW).unwrap();
+    let other = UnsavedRun::new(Runs::new_id().unwrap(), new_run(), NOW, RunState::Unknown, vec![]);
+    runs.keep(&[UnsavedRun::new(id.clone(), new(), NOW, done, vec![]), other], NOW).unwrap();
     assert_eq!(runs.list(NOW).unwrap().len(), 2);
     let kept = runs.get(&id, NOW).unwrap().unwrap();
     let RunState::Done { value, .. } = &kept.state else { panic!("{:?}", kept.state) };

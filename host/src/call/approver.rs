@@ -13,9 +13,9 @@ pub use tenon_call_approvals::ApprovalScope;
 pub trait CallApprover: Send + Sync + 'static {
     /// Decides of a call. The default leaves it undecided. Then the user of the client is asked, if the client can do that;
     /// else the call fails, and waits for somebody who approves it later.
-    async fn decide(&self, call: &CallToApprove) -> CallApproval {
+    async fn decide(&self, call: &CallToApprove) -> ApproverDecision {
         let _ = call;
-        CallApproval::Undecided
+        ApproverDecision::Undecided
     }
 }
 
@@ -47,7 +47,7 @@ pub struct CallToApprove {
 
 /// What somebody decided of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallApproval {
+pub enum ApproverDecision {
     /// Nothing.
     Undecided,
     /// It may be made.

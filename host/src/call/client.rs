@@ -32,7 +32,7 @@ pub trait ClientFeatures: Send + Sync + 'static {
     ///
     /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if there is no user to ask,
     /// [`ErrorCode::InvalidInput`](crate::types::ErrorCode::InvalidInput) if the form cannot be shown.
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         let _ = (requester, form);
         Err(Error::denied("this host has no user to ask"))
     }
@@ -43,7 +43,11 @@ pub trait ClientFeatures: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if there is no user to ask.
-    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(
+        &self,
+        requester: &AskingPlugin,
+        page: UrlRequest,
+    ) -> Result<UrlAnswer, Error> {
         let _ = (requester, page);
         Err(Error::denied("this host has no user to ask"))
     }
@@ -56,7 +60,7 @@ pub trait ClientFeatures: Send + Sync + 'static {
     /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if there is no such model or the user refuses.
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         let _ = (requester, request);
@@ -68,7 +72,7 @@ pub trait ClientFeatures: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`ErrorCode::Denied`](crate::types::ErrorCode::Denied) if there are none to name.
-    async fn roots(&self, requester: &Requester) -> Result<Vec<Root>, Error> {
+    async fn roots(&self, requester: &AskingPlugin) -> Result<Vec<Root>, Error> {
         let _ = requester;
         Err(Error::denied("this host names no folders"))
     }
@@ -104,7 +108,7 @@ pub struct Offers {
 /// Who asks the user or a model: a plugin, or its MCP server, and on whose behalf.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Requester {
+pub struct AskingPlugin {
     /// The id of the plugin.
     pub plugin: String,
     /// The call that the plugin is working on, if known.

@@ -42,7 +42,7 @@ pub(crate) struct Masked<T>(T);
 
 /// Opens what a plugin answered, where what comes of that is [`Unmasked`] again.
 #[derive(Clone, Copy)]
-pub(crate) struct UnmaskedScope(());
+pub(crate) struct UnmaskToken(());
 
 impl<T> Unmasked<T> {
     /// What a plugin answered.
@@ -52,14 +52,14 @@ impl<T> Unmasked<T> {
 
     /// What comes of answers that are opened on the way.
     pub(crate) fn of<F: Future<Output = T>>(
-        work: impl FnOnce(UnmaskedScope) -> F,
+        work: impl FnOnce(UnmaskToken) -> F,
     ) -> impl Future<Output = Self> {
-        let work = work(UnmaskedScope(()));
+        let work = work(UnmaskToken(()));
         async move { Self(work.await) }
     }
 
     /// The answer itself, for work whose outcome is `Unmasked` again.
-    pub(crate) fn open(self, _: UnmaskedScope) -> T {
+    pub(crate) fn open(self, _: UnmaskToken) -> T {
         self.0
     }
 
@@ -576,7 +576,7 @@ fn words(redactor: &Redactor, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_config::logged::logged;
+    use tenon_config::log_capture::logged;
     use tenon_types::{
         Error, EvalDefinition, HookRegistration, ModelFeatures, PromptRole, ProviderDefinition,
         TokenUsage, ToolDefinition, Verdict,

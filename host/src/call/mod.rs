@@ -312,12 +312,12 @@ pub struct Caller {
     /// The calls that this one is made for, where it is a plugin that calls.
     pub outer: OuterCalls,
     /// Says whether the call has reached its plugin.
-    pub begins: BeginMark,
+    pub begins: StartedFlag,
 }
 
 /// Says of a call whether it has reached its plugin, also where nobody waits for it any more. A host leaves it empty.
 #[derive(Debug, Clone, Default)]
-pub struct BeginMark(Option<Arc<AtomicU8>>);
+pub struct StartedFlag(Option<Arc<AtomicU8>>);
 
 /// The call may begin.
 const OPEN: u8 = 0;
@@ -326,7 +326,7 @@ const BEGUN: u8 = 1;
 /// It may not begin any more.
 const FORBIDDEN: u8 = 2;
 
-impl BeginMark {
+impl StartedFlag {
     /// A mark of a call that begins later.
     pub(crate) fn new() -> Self {
         Self(Some(Arc::default()))
@@ -351,7 +351,7 @@ impl BeginMark {
     }
 }
 
-impl PartialEq for BeginMark {
+impl PartialEq for StartedFlag {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
@@ -361,7 +361,7 @@ impl PartialEq for BeginMark {
     }
 }
 
-impl Eq for BeginMark {}
+impl Eq for StartedFlag {}
 
 impl Caller {
     /// The client that hears how far the call has come: that of a call which no plugin makes, and which handles no

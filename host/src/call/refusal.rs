@@ -16,7 +16,7 @@ pub enum CallRefusal {
     /// Somebody has to approve it, and may do so later.
     #[error(
         "has to be approved, by {by}: it would be called with {arguments}{}; `tenon approve {id}` approves it, and then {}",
-        Interrupted(*.was_interrupted), Next(.run)
+        InterruptedNote(*.was_interrupted), Next(.run)
     )]
     Pending {
         /// The approval that it waits for.
@@ -49,7 +49,7 @@ pub enum CallRefusal {
         problem: String,
     },
     /// Somebody was asked, and does not want it.
-    #[error("was denied{}", Reason(.reason))]
+    #[error("was denied{}", ReasonSuffix(.reason))]
     Denied {
         /// What they said.
         reason: Option<String>,
@@ -85,9 +85,9 @@ impl CallRefusal {
     }
 }
 
-struct Interrupted(bool);
+struct InterruptedNote(bool);
 
-impl fmt::Display for Interrupted {
+impl fmt::Display for InterruptedNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             true => {
@@ -109,9 +109,9 @@ impl fmt::Display for Next<'_> {
     }
 }
 
-struct Reason<'a>(&'a Option<String>);
+struct ReasonSuffix<'a>(&'a Option<String>);
 
-impl fmt::Display for Reason<'_> {
+impl fmt::Display for ReasonSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(reason) => write!(f, ": {reason}"),

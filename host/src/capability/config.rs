@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wasmtime::component::Linker;
 
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::capability::bindings::config;
 
 /// A plugin's configuration, rendered once for all of its instances.
@@ -30,7 +32,7 @@ impl HostCapability for ConfigCapability {
     type Plugin = Arc<RenderedConfig>;
     type Instance = Arc<RenderedConfig>;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         Arc::new(preparation.settings.into())
     }
 
@@ -38,12 +40,12 @@ impl HostCapability for ConfigCapability {
         config.clone()
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        config::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        config::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
-impl config::Host for View<'_, ConfigCapability> {
+impl config::Host for CapabilityView<'_, ConfigCapability> {
     fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
         Ok(self.state.values.get(&key).cloned())
     }

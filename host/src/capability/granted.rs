@@ -180,13 +180,13 @@ pub(crate) fn not_granted(
 #[derive(Default)]
 pub(crate) struct HostServices {
     pub(crate) services: Services,
-    platform_api: OnceLock<Weak<dyn PlatformApi>>,
+    platform_api: OnceLock<Weak<dyn OtherPlugins>>,
     pub(crate) secrets: Arc<KnownSecrets>,
 }
 
 /// What plugins can ask a host for that concerns other plugins.
 #[async_trait]
-pub(crate) trait PlatformApi: Send + Sync {
+pub(crate) trait OtherPlugins: Send + Sync {
     /// The tools of all plugins whose names are allowed, under the names that they are called by.
     fn tools(&self, is_allowed: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition>;
 
@@ -216,11 +216,11 @@ impl HostServices {
     }
 
     /// There is a platform now.
-    pub(crate) fn lead_to(&self, platform_api: Weak<dyn PlatformApi>) {
+    pub(crate) fn lead_to(&self, platform_api: Weak<dyn OtherPlugins>) {
         let _ = self.platform_api.set(platform_api);
     }
 
-    pub(super) fn platform_api(&self) -> Result<Arc<dyn PlatformApi>, Error> {
+    pub(super) fn platform_api(&self) -> Result<Arc<dyn OtherPlugins>, Error> {
         let platform_api = self.platform_api.get().and_then(Weak::upgrade);
         platform_api.ok_or_else(|| Error::failed("the host is not ready for calls of plugins"))
     }
@@ -285,7 +285,7 @@ pub(super) fn as_contract(error: CallError) -> Error {
 mod tests {
     use super::*;
     use tenon_config::grant::GrantSet;
-    use tenon_config::logged::logged;
+    use tenon_config::log_capture::logged;
     use tenon_types::ErrorCode;
 
     #[test]
@@ -319,10 +319,10 @@ mod tests {
     }
 
     /// A platform that nobody calls.
-    struct Uncalled;
+    struct NoOtherPlugins;
 
     #[async_trait]
-    impl PlatformApi for Uncalled {
+    impl OtherPlugins for NoOtherPlugins {
         fn tools(&self, _: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition> {
             Vec::new()
         }
@@ -350,9 +350,9 @@ mod tests {
 
     #[test]
     fn there_is_a_platform_from_when_it_is_there_until_it_ends() {
-        let (host_services, platform) = (HostServices::default(), Arc::new(Uncalled));
+        let (host_services, platform) = (HostServices::default(), Arc::new(NoOtherPlugins));
         assert!(host_services.platform_api().is_err());
-        let weak: Weak<Uncalled> = Arc::downgrade(&platform);
+        let weak: Weak<NoOtherPlugins> = Arc::downgrade(&platform);
         host_services.lead_to(weak);
         assert!(host_services.platform_api().is_ok());
         drop(platform);

@@ -19,16 +19,16 @@ use super::console::Console;
 use super::filesystem::FilesView;
 use super::filesystem::{FileGrants, FilesystemState};
 use super::granted::GrantedCapabilities;
-use super::lifecycle::{PluginContext, Preparation};
+use super::host_capability::{CapabilityContext, PrepareContext};
 use super::mcp_server::ServerOffer;
-use super::served::ServedCalls;
+use super::served_calls::ServedCalls;
 use super::{InstanceCapabilities, PluginCapabilities};
 use crate::call::CurrentCall;
 use crate::observe::{PluginLog, PluginNotifications};
 
 /// What every instance of a plugin is made with.
 pub(crate) struct InstanceConfig {
-    pub(crate) context: Arc<PluginContext>,
+    pub(crate) context: Arc<CapabilityContext>,
     pub(crate) limits: Limits,
     /// How long a new instance may take to register.
     pub(crate) startup: Duration,
@@ -46,13 +46,13 @@ impl InstanceConfig {
         let log = PluginLog::new(id.clone(), Redactor::default(), 1);
         let grants = Grants::default();
         let granted = GrantedCapabilities::new(id.clone(), grants.clone(), Arc::default());
-        let context = PluginContext {
+        let context = CapabilityContext {
             id,
             kind: PluginKind::Builtin,
             log: Arc::new(log),
             granted: Arc::new(granted),
         };
-        let capabilities = PluginCapabilities::prepare(&Preparation {
+        let capabilities = PluginCapabilities::prepare(&PrepareContext {
             context: &context,
             grants: &grants,
             limits: &limits,
@@ -138,7 +138,7 @@ impl HostState {
 
 impl HostState {
     /// What tells what the instance uses.
-    pub(crate) fn usage_counter(&self) -> Arc<UsageCounter> {
+    pub(crate) fn usage_counter(&self) -> Arc<InstanceUsage> {
         self.meter.usage_counter.clone()
     }
 }
@@ -187,13 +187,13 @@ impl WasiView for HostState {
 
 /// Counts what an instance uses, and says no.
 pub(crate) struct Meter {
-    limits: MemoryAmount,
-    used: MemoryAmount,
+    limits: MemoryTotals,
+    used: MemoryTotals,
     instances: usize,
     cpu: Duration,
     /// How many calls of the host are left; nothing where they are not counted.
     host_calls: Option<HostCallBudget>,
-    usage_counter: Arc<UsageCounter>,
+    usage_counter: Arc<InstanceUsage>,
     /// The CPU time when the instance last came to rest; unknown until the epoch moves on, as a
     /// clock is not worth being read each time.
     rested: Option<Duration>,
@@ -213,7 +213,7 @@ struct HostCallBudget {
 
 /// What all memories, in bytes, and all tables, in elements, of an instance come to.
 #[derive(Clone, Copy, Default)]
-struct MemoryAmount {
+struct MemoryTotals {
     memory: usize,
     table_elements: usize,
 }
@@ -229,14 +229,14 @@ impl Meter {
             since: Instant::now(),
         };
         Self {
-            limits: MemoryAmount { memory: limits.memory, table_elements: limits.table_elements },
-            used: MemoryAmount::default(),
+            limits: MemoryTotals { memory: limits.memory, table_elements: limits.table_elements },
+            used: MemoryTotals::default(),
             instances: limits.instances,
             cpu: limits.cpu,
             host_calls: (!is_bridge).then_some(host_calls),
-            usage_counter: Arc::new(UsageCounter {
+            usage_counter: Arc::new(InstanceUsage {
                 host_calls: (!is_bridge).then(AtomicU64::default),
-                ..UsageCounter::default()
+                ..InstanceUsage::default()
             }),
             rested: Some(Duration::ZERO),
             reached: None,
@@ -291,7 +291,7 @@ impl Meter {
 
     /// What was allowed and fails for another reason stays counted: wasmtime tells of failures that
     /// it has not asked about before, so that giving back could give too much.
-    fn grow(&mut self, by: MemoryAmount) -> bool {
+    fn grow(&mut self, by: MemoryTotals) -> bool {
         let memory = self.used.memory.saturating_add(by.memory);
         let table_elements = self.used.table_elements.saturating_add(by.table_elements);
         if memory > self.limits.memory {
@@ -302,7 +302,7 @@ impl Meter {
             self.reached = Some(LimitExceeded::Table(self.limits.table_elements));
             return false;
         }
-        self.used = MemoryAmount { memory, table_elements };
+        self.used = MemoryTotals { memory, table_elements };
         self.usage_counter.memory.store(memory, Ordering::Relaxed);
         true
     }
@@ -315,9 +315,9 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(MemoryAmount {
+        Ok(self.grow(MemoryTotals {
             memory: desired.saturating_sub(current),
-            ..MemoryAmount::default()
+            ..MemoryTotals::default()
         }))
     }
 
@@ -327,9 +327,9 @@ impl ResourceLimiter for Meter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.grow(MemoryAmount {
+        Ok(self.grow(MemoryTotals {
             table_elements: desired.saturating_sub(current),
-            ..MemoryAmount::default()
+            ..MemoryTotals::default()
         }))
     }
 
@@ -347,12 +347,12 @@ impl ResourceLimiter for Meter {
 }
 
 /// What an instance uses, for others to read.
-pub(crate) struct UsageCounter {
+pub(crate) struct InstanceUsage {
     start: Instant,
     /// How long the instance has been running, in nanoseconds: the time that its future was being
     /// polled, in turns that are over. What it waits for costs nothing.
     spent: AtomicU64,
-    /// In nanoseconds since `start`: when the turn that goes on began, or [`UsageCounter::IDLE`].
+    /// In nanoseconds since `start`: when the turn that goes on began, or [`InstanceUsage::IDLE`].
     turn: AtomicU64,
     /// All of its linear memories, in bytes. They never shrink.
     memory: AtomicUsize,
@@ -360,7 +360,7 @@ pub(crate) struct UsageCounter {
     host_calls: Option<AtomicU64>,
 }
 
-impl Default for UsageCounter {
+impl Default for InstanceUsage {
     fn default() -> Self {
         Self {
             start: Instant::now(),
@@ -372,7 +372,7 @@ impl Default for UsageCounter {
     }
 }
 
-impl UsageCounter {
+impl InstanceUsage {
     const IDLE: u64 = u64::MAX;
 
     /// Counts the turns of a future.
@@ -405,17 +405,17 @@ impl UsageCounter {
 }
 
 /// Notes what an instance uses until this is dropped, for the call that is being served.
-pub(crate) struct UsageRecorder {
+pub(crate) struct ResourceUsageRecorder {
     current_call: Option<Arc<CurrentCall>>,
-    usage_counter: Arc<UsageCounter>,
+    usage_counter: Arc<InstanceUsage>,
     /// What it had used before.
     cpu: Duration,
     host_calls: u64,
 }
 
-impl UsageRecorder {
+impl ResourceUsageRecorder {
     /// Notes all that the instance uses, and has used.
-    pub(crate) fn all(usage_counter: Arc<UsageCounter>) -> Self {
+    pub(crate) fn all(usage_counter: Arc<InstanceUsage>) -> Self {
         Self {
             current_call: CurrentCall::current(),
             usage_counter,
@@ -425,14 +425,14 @@ impl UsageRecorder {
     }
 
     /// Notes what the instance uses from now on.
-    pub(crate) fn from_now(usage_counter: &Arc<UsageCounter>) -> Self {
+    pub(crate) fn from_now(usage_counter: &Arc<InstanceUsage>) -> Self {
         let host_calls = usage_counter.host_calls().unwrap_or(0);
         let (current_call, cpu) = (CurrentCall::current(), usage_counter.spent());
         Self { current_call, usage_counter: usage_counter.clone(), cpu, host_calls }
     }
 }
 
-impl Drop for UsageRecorder {
+impl Drop for ResourceUsageRecorder {
     fn drop(&mut self) {
         let Some(current_call) = &self.current_call else { return };
         let cpu = self.usage_counter.spent().saturating_sub(self.cpu);
@@ -600,8 +600,9 @@ mod tests {
         let usage_counter = meter.usage_counter.clone();
         let (all, later) =
             (CurrentCall::new(Default::default()), CurrentCall::new(Default::default()));
-        let recorder_of_all = all.by(async { UsageRecorder::all(usage_counter.clone()) }).await;
-        let recorder = later.by(async { UsageRecorder::from_now(&usage_counter) }).await;
+        let recorder_of_all =
+            all.by(async { ResourceUsageRecorder::all(usage_counter.clone()) }).await;
+        let recorder = later.by(async { ResourceUsageRecorder::from_now(&usage_counter) }).await;
         uses(&mut meter);
         assert_eq!(later.usage().cpu_micros, None);
         drop((recorder_of_all, recorder));
@@ -684,7 +685,7 @@ mod tests {
 
     #[test]
     fn waiting_costs_no_time() {
-        let usage_counter = UsageCounter::default();
+        let usage_counter = InstanceUsage::default();
         let millisecond = Duration::from_millis(1);
         let busy = poll_fn(|_| {
             let before = usage_counter.spent();

@@ -7,8 +7,9 @@ use tenon_types::{Error, ToolDefinition, ToolResult};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use super::lifecycle::{
-    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext, link_blocking,
+    sync_interface,
 };
 use crate::call::{Call, Caller};
 use crate::capability::bindings::convert::Convert;
@@ -45,17 +46,17 @@ impl HostCapability for HostToolsCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        host_tools::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        host_tools::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 
-    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link_sync<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         let mut instance = linker.instance(&sync_interface("host-tools"))?;
-        link_blocking(&mut instance, "list-tools", |view: View<'_, Self>, (): ()| {
+        link_blocking(&mut instance, "list-tools", |view: CapabilityView<'_, Self>, (): ()| {
             std::future::ready(begin_list(view))
         })?;
         link_blocking(&mut instance, "call-tool", begin_call)
@@ -63,13 +64,13 @@ impl HostCapability for HostToolsCapability {
 }
 
 fn begin_list(
-    view: View<'_, HostToolsCapability>,
+    view: CapabilityView<'_, HostToolsCapability>,
 ) -> Result<Vec<types::ToolDefinition>, types::Error> {
     list(view.calls.granted()).convert()
 }
 
 fn begin_call(
-    view: View<'_, HostToolsCapability>,
+    view: CapabilityView<'_, HostToolsCapability>,
     (name, arguments): (String, String),
 ) -> impl Future<Output = Result<types::ToolResult, types::Error>> + use<> {
     let (granted, caller) = view.calls.access_and_caller();
@@ -83,9 +84,9 @@ fn begin_call(
     apart(span, call).map(Convert::convert)
 }
 
-impl host_tools::Host for View<'_, HostToolsCapability> {}
+impl host_tools::Host for CapabilityView<'_, HostToolsCapability> {}
 
-impl<T: 'static> host_tools::HostWithStore<T> for InView<HostToolsCapability> {
+impl<T: 'static> host_tools::HostWithStore<T> for HasView<HostToolsCapability> {
     async fn list_tools(
         accessor: &Accessor<T, Self>,
     ) -> wasmtime::Result<Result<Vec<types::ToolDefinition>, types::Error>> {

@@ -7,10 +7,11 @@ use tenon_types::{Completion, CompletionRequest, Error};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper, not_offered};
-use super::lifecycle::{
-    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext, link_blocking,
+    sync_interface,
 };
-use super::served::AskContext;
+use super::served_calls::AskContext;
 use crate::call::mask::Unmasked;
 use crate::call::{Caller, PauseGuard};
 use crate::capability::bindings::convert::Convert;
@@ -72,22 +73,22 @@ impl HostCapability for InferenceCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        inference::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        inference::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 
-    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link_sync<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         let mut instance = linker.instance(&sync_interface("inference"))?;
         link_blocking(&mut instance, "complete", begin_completion)
     }
 }
 
 fn begin_completion(
-    View { calls, .. }: View<'_, InferenceCapability>,
+    CapabilityView { calls, .. }: CapabilityView<'_, InferenceCapability>,
     (request,): (model::CompletionRequest,),
 ) -> impl Future<Output = Result<model::Completion, types::Error>> + use<> {
     let (granted, caller) = calls.access_and_caller();
@@ -103,9 +104,9 @@ fn begin_completion(
     completed.map(Convert::convert)
 }
 
-impl inference::Host for View<'_, InferenceCapability> {}
+impl inference::Host for CapabilityView<'_, InferenceCapability> {}
 
-impl<T: 'static> inference::HostWithStore<T> for InView<InferenceCapability> {
+impl<T: 'static> inference::HostWithStore<T> for HasView<InferenceCapability> {
     async fn complete(
         accessor: &Accessor<T, Self>,
         request: model::CompletionRequest,

@@ -9,7 +9,9 @@ use tenon_types::Error;
 use wasmtime::component::{Linker, Resource};
 
 use super::granted::GrantedCapabilities;
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::call::Caller;
 use crate::capability::services::StateBackend;
 use generated::wasi::keyvalue::{atomics, batch, store};
@@ -168,7 +170,7 @@ impl HostCapability for KeyValueCapability {
     type Plugin = Quota;
     type Instance = Quota;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         quota_of(preparation.limits)
     }
 
@@ -176,16 +178,16 @@ impl HostCapability for KeyValueCapability {
         *quota
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        store::add_to_linker::<_, InView<Self>>(linker, T::view)?;
-        atomics::add_to_linker::<_, InView<Self>>(linker, T::view)?;
-        batch::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        store::add_to_linker::<_, HasView<Self>>(linker, T::view)?;
+        atomics::add_to_linker::<_, HasView<Self>>(linker, T::view)?;
+        batch::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
 type Answer<T> = wasmtime::Result<Result<T, store::Error>>;
 
-impl View<'_, KeyValueCapability> {
+impl CapabilityView<'_, KeyValueCapability> {
     /// Does something with a bucket.
     async fn act<T: Send + 'static>(
         &mut self,
@@ -206,7 +208,7 @@ impl View<'_, KeyValueCapability> {
     }
 }
 
-impl store::Host for View<'_, KeyValueCapability> {
+impl store::Host for CapabilityView<'_, KeyValueCapability> {
     async fn open(&mut self, identifier: String) -> Answer<Resource<OpenBucket>> {
         let (granted, caller) = self.calls.access_and_caller();
         match OpenBucket::open(&granted, &caller, &identifier, *self.state) {
@@ -216,7 +218,7 @@ impl store::Host for View<'_, KeyValueCapability> {
     }
 }
 
-impl store::HostBucket for View<'_, KeyValueCapability> {
+impl store::HostBucket for CapabilityView<'_, KeyValueCapability> {
     async fn get(&mut self, bucket: Resource<OpenBucket>, key: String) -> Answer<Option<Vec<u8>>> {
         self.act(&bucket, move |store, bucket, _| store.get(bucket, &key)).await
     }
@@ -255,7 +257,7 @@ impl store::HostBucket for View<'_, KeyValueCapability> {
     }
 }
 
-impl atomics::HostCas for View<'_, KeyValueCapability> {
+impl atomics::HostCas for CapabilityView<'_, KeyValueCapability> {
     async fn new(
         &mut self,
         bucket: Resource<OpenBucket>,
@@ -275,7 +277,7 @@ impl atomics::HostCas for View<'_, KeyValueCapability> {
     }
 }
 
-impl atomics::Host for View<'_, KeyValueCapability> {
+impl atomics::Host for CapabilityView<'_, KeyValueCapability> {
     async fn increment(
         &mut self,
         bucket: Resource<OpenBucket>,
@@ -313,7 +315,7 @@ fn texts(keys: &[String]) -> Vec<&str> {
     keys.iter().map(String::as_str).collect()
 }
 
-impl batch::Host for View<'_, KeyValueCapability> {
+impl batch::Host for CapabilityView<'_, KeyValueCapability> {
     async fn get_many(
         &mut self,
         bucket: Resource<OpenBucket>,

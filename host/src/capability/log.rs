@@ -3,7 +3,9 @@
 use tenon_types::LogLevel;
 use wasmtime::component::Linker;
 
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::log::{self, Level};
 
@@ -14,16 +16,16 @@ impl HostCapability for LogCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        log::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        log::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
-impl log::Host for View<'_, LogCapability> {
+impl log::Host for CapabilityView<'_, LogCapability> {
     fn write(
         &mut self,
         level: Level,

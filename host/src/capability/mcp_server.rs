@@ -7,8 +7,10 @@ use tenon_types::{Error, Root};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, not_offered};
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
-use super::served::AskContext;
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
+use super::served_calls::AskContext;
 use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
@@ -37,7 +39,7 @@ impl HostCapability for McpServerCapability {
     type Plugin = Option<Arc<Supervisor>>;
     type Instance = BridgedServer;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         preparation.server.clone()
     }
 
@@ -45,8 +47,8 @@ impl HostCapability for McpServerCapability {
         BridgedServer { server: server.clone(), offer: None }
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        mcp_server::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        mcp_server::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
@@ -56,7 +58,7 @@ const MAX_REVISION_LENGTH: usize = 64;
 /// The longest word about something that is left out, in bytes.
 const MAX_PROBLEM_LENGTH: usize = 500;
 
-impl mcp_server::Host for View<'_, McpServerCapability> {
+impl mcp_server::Host for CapabilityView<'_, McpServerCapability> {
     fn connected(&mut self, revision: String) -> wasmtime::Result<()> {
         if let Some(server) = &self.state.server {
             let revision = self.calls.log().masked(Unmasked::new(revision));
@@ -113,7 +115,7 @@ async fn roots(granted: Arc<GrantedCapabilities>, request: AskContext) -> Result
     features.roots(&request.requester).await
 }
 
-impl<T: 'static> mcp_server::HostWithStore<T> for InView<McpServerCapability> {
+impl<T: 'static> mcp_server::HostWithStore<T> for HasView<McpServerCapability> {
     async fn list_roots(
         accessor: &Accessor<T, Self>,
     ) -> wasmtime::Result<Result<Vec<mcp_server::Root>, types::Error>> {

@@ -6,8 +6,9 @@ use tenon_types::{Error, Memory};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart};
-use super::lifecycle::{
-    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext, link_blocking,
+    sync_interface,
 };
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
@@ -38,22 +39,22 @@ impl HostCapability for MemoryCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        memory::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        memory::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 
-    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link_sync<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         let mut instance = linker.instance(&sync_interface("memory"))?;
         link_blocking(&mut instance, "search-memory", begin_search)
     }
 }
 
 fn begin_search(
-    view: View<'_, MemoryCapability>,
+    view: CapabilityView<'_, MemoryCapability>,
     (query, limit): (String, u32),
 ) -> impl Future<Output = Result<Vec<memory::MemoryEntry>, types::Error>> + use<> {
     let (granted, query) = (view.calls.granted().clone(), Unmasked::new(query));
@@ -61,9 +62,9 @@ fn begin_search(
     apart(span, async move { search_memory(&granted, query, limit).await }).map(Convert::convert)
 }
 
-impl memory::Host for View<'_, MemoryCapability> {}
+impl memory::Host for CapabilityView<'_, MemoryCapability> {}
 
-impl<T: 'static> memory::HostWithStore<T> for InView<MemoryCapability> {
+impl<T: 'static> memory::HostWithStore<T> for HasView<MemoryCapability> {
     async fn search_memory(
         accessor: &Accessor<T, Self>,
         query: String,

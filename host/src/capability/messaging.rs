@@ -8,8 +8,9 @@ use tenon_types::{Error, HookPoint, OutgoingMessage};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, as_contract, deeper};
-use super::lifecycle::{
-    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext, link_blocking,
+    sync_interface,
 };
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{CallError, Caller, HookOutcome};
@@ -72,22 +73,22 @@ impl HostCapability for MessagingCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        messaging::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        messaging::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 
-    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link_sync<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         let mut instance = linker.instance(&sync_interface("messaging"))?;
         link_blocking(&mut instance, "send-message", begin_send)
     }
 }
 
 fn begin_send(
-    view: View<'_, MessagingCapability>,
+    view: CapabilityView<'_, MessagingCapability>,
     (message,): (messaging::OutgoingMessage,),
 ) -> impl Future<Output = Result<(), types::Error>> + use<> {
     let message = Unmasked::new(message.convert());
@@ -96,9 +97,9 @@ fn begin_send(
     apart(span, async move { send_message(&granted, caller, message).await }).map(Convert::convert)
 }
 
-impl messaging::Host for View<'_, MessagingCapability> {}
+impl messaging::Host for CapabilityView<'_, MessagingCapability> {}
 
-impl<T: 'static> messaging::HostWithStore<T> for InView<MessagingCapability> {
+impl<T: 'static> messaging::HostWithStore<T> for HasView<MessagingCapability> {
     async fn send_message(
         accessor: &Accessor<T, Self>,
         message: messaging::OutgoingMessage,

@@ -1,6 +1,6 @@
 //! What the host can lend to a plugin: one file for each capability.
 //!
-//! A file has what one capability does in the life of a plugin, on a state of its own; see `lifecycle`. The
+//! A file has what one capability does in the life of a plugin, on a state of its own; see `host_capability`. The
 //! rows of `capabilities!` compose them for the stores of plugins. Which imports a capability stands for, who
 //! gets it and what its values are is in the table [`CAPABILITIES`]: linker set-up, refusals, `inspect` and
 //! `doctor` read that and nothing else. What is not granted is not linked, and the default is nothing.
@@ -11,11 +11,11 @@ mod console;
 pub(crate) mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod granted;
+pub(crate) mod host_capability;
 pub(crate) mod host_state;
 pub(crate) mod host_tools;
 pub(crate) mod inference;
 pub(crate) mod keyvalue;
-pub(crate) mod lifecycle;
 pub(crate) mod log;
 mod mcp_server;
 pub(crate) mod memory;
@@ -23,7 +23,7 @@ pub(crate) mod messaging;
 pub(crate) mod network;
 pub(crate) mod notify;
 mod secrets;
-pub(crate) mod served;
+pub(crate) mod served_calls;
 pub(crate) mod server;
 pub mod services;
 mod stdio_child;
@@ -35,12 +35,12 @@ use wasmtime::component::Linker;
 use wasmtime::component::types::ComponentItem;
 
 use tenon_config::grant::{
-    Capability, Eligibility, Grants, MEMORY, MESSAGING, PROVIDERS, TOOLS, USER,
+    CapabilityRow, Eligibility, Grants, MEMORY, MESSAGING, PROVIDERS, TOOLS, USER,
 };
 
+use host_capability::{Link, capabilities};
 pub(crate) use host_state::{HostState, InstanceConfig};
-use lifecycle::{Link, capabilities};
-pub(crate) use served::RefusalReporter;
+pub(crate) use served_calls::RefusalReporter;
 
 capabilities! {
     HostState => PluginCapabilities, InstanceCapabilities, LINKS, SYNC_LINKS;
@@ -83,7 +83,7 @@ pub(crate) enum ComponentRole<'a> {
 }
 
 /// Whether a capability is linked for a component.
-fn is_lent_to(capability: &Capability, target: ComponentRole<'_>) -> bool {
+fn is_lent_to(capability: &CapabilityRow, target: ComponentRole<'_>) -> bool {
     if capability.is_to_bridges && !matches!(target, ComponentRole::Plugin(_)) {
         return true;
     }
@@ -131,7 +131,7 @@ pub(crate) fn check_imports(
         if is_types_only(import) {
             continue;
         }
-        let Some(capability) = Capability::of_import(import) else {
+        let Some(capability) = CapabilityRow::of_import(import) else {
             return Err(ImportError::Unknown(import.to_string()));
         };
         if !is_lent_to(capability, target) {
@@ -161,16 +161,16 @@ fn is_types_only(import: &str) -> bool {
 
 /// The edition of the contract that a component imports: with async functions, or without. wasmtime tells the two apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Edition {
+pub(crate) enum Asyncness {
     Async,
     Sync,
 }
 
-impl Edition {
+impl Asyncness {
     /// The edition that a component was made for. One that imports none of what differs is of either.
     pub(crate) fn of(engine: &wasmtime::Engine, component: &Component) -> Self {
         let has_sync_import = component.component_type().imports(engine).any(|(import, item)| {
-            let has_async = Capability::of_import(import)
+            let has_async = CapabilityRow::of_import(import)
                 .is_some_and(|capability| ASYNC_CAPABILITIES.contains(&capability.name));
             let ComponentItem::ComponentInstance(instance) = item.ty else { return false };
             let mut functions = instance.exports(engine);
@@ -190,16 +190,16 @@ const ASYNC_CAPABILITIES: &[&str] = &[MESSAGING, MEMORY, PROVIDERS, TOOLS, USER]
 /// Which functions of the host a component is linked with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LinkSet {
-    edition: Edition,
+    edition: Asyncness,
     /// The names of the capabilities, in the order of the tables.
     lent: Vec<&'static str>,
 }
 
 impl LinkSet {
     /// What a component gets.
-    pub(crate) fn of(target: ComponentRole<'_>, edition: Edition) -> Self {
+    pub(crate) fn of(target: ComponentRole<'_>, edition: Asyncness) -> Self {
         let is_lent = |name: &&str| {
-            let capability = Capability::named(name).expect("what is linked is a capability");
+            let capability = CapabilityRow::named(name).expect("what is linked is a capability");
             is_lent_to(capability, target)
         };
         let names = WASI_LINKS.iter().chain(LINKS).map(|(name, _)| *name);
@@ -214,8 +214,8 @@ impl LinkSet {
     ) -> wasmtime::Result<Linker<HostState>> {
         let mut linker = Linker::new(engine);
         let links = match self.edition {
-            Edition::Async => LINKS,
-            Edition::Sync => SYNC_LINKS,
+            Asyncness::Async => LINKS,
+            Asyncness::Sync => SYNC_LINKS,
         };
         for (name, link) in WASI_LINKS.iter().chain(links) {
             if self.lent.contains(name) {
@@ -238,7 +238,10 @@ mod tests {
     #[test]
     fn an_import_is_found_by_its_package_or_interface_in_any_version() {
         let check = |import, expected: Option<&str>| {
-            assert_eq!(Capability::of_import(import).map(|capability| capability.name), expected);
+            assert_eq!(
+                CapabilityRow::of_import(import).map(|capability| capability.name),
+                expected
+            );
         };
         check("wasi:http/outgoing-handler@0.2.4", Some("network"));
         check("wasi:cli/stdout@0.3.0", Some("wasi"));
@@ -306,7 +309,7 @@ mod tests {
     fn every_linker_is_free_of_conflicts() {
         let engine = wasmtime::Engine::default();
         for target in borrowers(&everything(), &Grants::default(), &origin()) {
-            for edition in [Edition::Async, Edition::Sync] {
+            for edition in [Asyncness::Async, Asyncness::Sync] {
                 let links = LinkSet::of(target, edition);
                 links.linker(&engine, link_older).expect("each interface is linked once");
             }
@@ -381,8 +384,9 @@ mod tests {
         let engine = wasmtime::Engine::default();
         let (all, none, origin) = (everything(), Grants::default(), origin());
         let borrowers = borrowers(&all, &none, &origin);
-        let linkers = borrowers
-            .map(|target| LinkSet::of(target, Edition::Async).linker(&engine, link_older).unwrap());
+        let linkers = borrowers.map(|target| {
+            LinkSet::of(target, Asyncness::Async).linker(&engine, link_older).unwrap()
+        });
         for (import, function, expected) in rows {
             let function = format!("(export \"{function}\" (func))");
             let text = format!("(component (import \"{import}\" (instance {function})))");

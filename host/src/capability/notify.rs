@@ -5,7 +5,9 @@ use std::time::Instant;
 use tenon_types::text::cut;
 use wasmtime::component::Linker;
 
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::call::CallerClient;
 use crate::call::client::Progress;
 use crate::call::mask::Unmasked;
@@ -38,7 +40,7 @@ impl HostCapability for NotifyCapability {
     type Plugin = Arc<PluginNotifier>;
     type Instance = Arc<PluginNotifier>;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         let rate = preparation.limits.log_rate;
         Arc::new(PluginNotifier {
             progress: RateLimiter::of(rate),
@@ -51,8 +53,8 @@ impl HostCapability for NotifyCapability {
         news.clone()
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        notify::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        notify::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
@@ -117,7 +119,7 @@ impl PluginNotifier {
     }
 }
 
-impl notify::Host for View<'_, NotifyCapability> {
+impl notify::Host for CapabilityView<'_, NotifyCapability> {
     fn resource_updated(&mut self, uri: String) -> wasmtime::Result<()> {
         let uri = Unmasked::new(uri);
         self.state.resource_updated(self.calls.plugin(), self.calls.log(), uri);
@@ -151,9 +153,9 @@ impl notify::Host for View<'_, NotifyCapability> {
 mod tests {
     use super::*;
     use crate::capability::bindings::notify::Host;
+    use crate::capability::host_capability::CapabilityContext;
     use crate::capability::host_state::InstanceConfig;
-    use crate::capability::lifecycle::PluginContext;
-    use crate::capability::served::ServedCalls;
+    use crate::capability::served_calls::ServedCalls;
     use crate::observe::event::Subscription;
     use tenon_config::grant::Grants;
     use tenon_config::limits::Limits;
@@ -178,10 +180,10 @@ mod tests {
     #[test]
     fn news_of_each_kind_come_at_the_rate_of_the_limit_and_of_calls_that_are_served() {
         let limits = Limits { log_rate: 3, ..Limits::default() };
-        let context: Arc<PluginContext> =
+        let context: Arc<CapabilityContext> =
             InstanceConfig::without_grants("p", limits.clone()).context;
         let notifications = PluginNotifications::default();
-        let mut state = NotifyCapability::prepare(&Preparation {
+        let mut state = NotifyCapability::prepare(&PrepareContext {
             context: &context,
             grants: &Grants::default(),
             limits: &limits,
@@ -195,8 +197,11 @@ mod tests {
         let (mut table, mut calls) = (ResourceTable::new(), ServedCalls::new(context));
         calls.begin("served".into(), None);
         let mut news = notifications.events().subscribe();
-        let mut view =
-            View::<NotifyCapability> { state: &mut state, table: &mut table, calls: &calls };
+        let mut view = CapabilityView::<NotifyCapability> {
+            state: &mut state,
+            table: &mut table,
+            calls: &calls,
+        };
         let began = Instant::now();
         for _ in 0..1000 {
             view.progress("over".into(), 1.0, None, None).unwrap();

@@ -8,7 +8,9 @@ use tenon_config::secret::Secret;
 use tenon_types::Error;
 use wasmtime::component::Linker;
 
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{secrets, types};
 
@@ -19,7 +21,7 @@ impl HostCapability for SecretsCapability {
     type Plugin = Arc<BTreeMap<String, Secret>>;
     type Instance = Arc<BTreeMap<String, Secret>>;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         preparation.secrets.clone()
     }
 
@@ -27,12 +29,12 @@ impl HostCapability for SecretsCapability {
         secrets.clone()
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        secrets::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        secrets::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
-impl secrets::Host for View<'_, SecretsCapability> {
+impl secrets::Host for CapabilityView<'_, SecretsCapability> {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<String, types::Error>> {
         let tried = format!("the secret {name}");
         if let Err(denied) = self.calls.granted().require(SECRETS, &name, &tried) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::component::{Accessor, Linker};
 
-use super::lifecycle::{Holds, HostCapability, InView, Preparation, View};
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext,
+};
 use crate::capability::bindings::convert::Convert;
 use crate::capability::bindings::{stdio_child, types};
 use crate::capability::server::{
@@ -20,7 +22,7 @@ impl HostCapability for StdioChildCapability {
     type Plugin = Option<Arc<ChildSpec>>;
     type Instance = Option<ChildSlot>;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         preparation.child.clone()
     }
 
@@ -28,8 +30,8 @@ impl HostCapability for StdioChildCapability {
         child.clone().map(ChildSlot::new)
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        stdio_child::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        stdio_child::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 }
 
@@ -40,13 +42,13 @@ struct NoChild;
 
 /// Reaches the slot of the child between two points of waiting.
 fn with<T: 'static, R>(
-    accessor: &Accessor<T, InView<StdioChildCapability>>,
+    accessor: &Accessor<T, HasView<StdioChildCapability>>,
     act: impl FnOnce(&mut ChildSlot) -> R,
 ) -> wasmtime::Result<R> {
     accessor.with(|mut access| Ok(act(access.get().state.as_mut().ok_or(NoChild)?)))
 }
 
-impl<T: 'static> stdio_child::HostWithStore<T> for InView<StdioChildCapability> {
+impl<T: 'static> stdio_child::HostWithStore<T> for HasView<StdioChildCapability> {
     async fn start(accessor: &Accessor<T, Self>) -> wasmtime::Result<Result<(), types::Error>> {
         if let Some(former) = with(accessor, ChildSlot::take)? {
             former.stop().await;
@@ -127,7 +129,7 @@ fn in_the_contract(event: ChildEvent) -> stdio_child::Event {
     }
 }
 
-impl stdio_child::Host for View<'_, StdioChildCapability> {
+impl stdio_child::Host for CapabilityView<'_, StdioChildCapability> {
     fn stderr_tail(&mut self) -> wasmtime::Result<Vec<String>> {
         Ok(self.state.as_ref().ok_or(NoChild)?.stderr_tail())
     }

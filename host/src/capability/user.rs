@@ -10,10 +10,11 @@ use tenon_types::{Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest};
 use wasmtime::component::{Accessor, Linker};
 
 use super::granted::{GrantedCapabilities, apart, not_offered};
-use super::lifecycle::{
-    Holds, HostCapability, InView, Preparation, View, link_blocking, sync_interface,
+use super::host_capability::{
+    CapabilityView, HasCapability, HasView, HostCapability, PrepareContext, link_blocking,
+    sync_interface,
 };
-use super::served::AskContext;
+use super::served_calls::AskContext;
 use crate::call::PauseGuard;
 use crate::call::mask::Unmasked;
 use crate::capability::bindings::convert::Convert;
@@ -72,24 +73,24 @@ impl HostCapability for UserCapability {
     type Plugin = ();
     type Instance = ();
 
-    fn prepare(_: &Preparation<'_>) {}
+    fn prepare(_: &PrepareContext<'_>) {}
 
     fn instantiate((): &()) {}
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        user::add_to_linker::<_, InView<Self>>(linker, T::view)
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        user::add_to_linker::<_, HasView<Self>>(linker, T::view)
     }
 
-    fn link_sync<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link_sync<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         let mut instance = linker.instance(&sync_interface("user"))?;
         link_blocking(&mut instance, "ask", begin_ask)?;
         link_blocking(&mut instance, "ask-url", begin_ask_url)
     }
 }
 
-impl user::Host for View<'_, UserCapability> {}
+impl user::Host for CapabilityView<'_, UserCapability> {}
 
-impl View<'_, UserCapability> {
+impl CapabilityView<'_, UserCapability> {
     /// The request that the guest makes, if it may.
     fn request(&self, use_: &str) -> Result<(Arc<GrantedCapabilities>, AskContext), Error> {
         let granted = self.calls.granted().clone();
@@ -109,7 +110,7 @@ fn object(text: Option<String>) -> Result<Map<String, Value>, Error> {
 }
 
 fn begin_ask(
-    view: View<'_, UserCapability>,
+    view: CapabilityView<'_, UserCapability>,
     (form,): (user::FormRequest,),
 ) -> impl Future<Output = Result<user::FormAnswer, types::Error>> + use<> {
     let (span, asked) = (view.calls.span(), view.request("ask"));
@@ -126,7 +127,7 @@ fn begin_ask(
 }
 
 fn begin_ask_url(
-    view: View<'_, UserCapability>,
+    view: CapabilityView<'_, UserCapability>,
     (page,): (user::UrlRequest,),
 ) -> impl Future<Output = Result<user::UrlAnswer, types::Error>> + use<> {
     let (span, asked) = (view.calls.span(), view.request("ask-url"));
@@ -139,7 +140,7 @@ fn begin_ask_url(
     apart(span, answer).map(Convert::convert)
 }
 
-impl<T: 'static> user::HostWithStore<T> for InView<UserCapability> {
+impl<T: 'static> user::HostWithStore<T> for HasView<UserCapability> {
     async fn ask(
         accessor: &Accessor<T, Self>,
         form: user::FormRequest,

@@ -3,17 +3,17 @@
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use std::sync::Arc;
-use tenon_config::pins::Definition;
+use tenon_config::pins::McpDefinition;
 use tenon_config::secret::Redactor;
 use tenon_types::mcp_json;
 use tenon_types::{CallContext, HookPoint, Json, ToolResult};
 use tracing::Span;
 
-use super::operations::{self, OperationResult};
-use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
+use super::mcp_operations::{self, OperationResult};
+use super::pipeline::{self, AnswerChange, HookPoints, PipelineAnswer, Request};
 use super::state::{CallState, REFUSED, USAGE};
 use super::truncate::{bound, bound_again, length};
-use super::{InvokeContext, span};
+use super::{InvokeServices, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
@@ -30,7 +30,7 @@ pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
 
 /// Calls a tool.
 pub(crate) async fn call_tool(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     mut call: Call,
 ) -> Result<Masked<ToolResult>, CallError> {
@@ -98,7 +98,7 @@ impl Request for ToolRequest<'_> {
     }
 
     fn definition_digest(&self) -> String {
-        Definition::of_tool(&self.0.tool.definition).sha256().to_string()
+        McpDefinition::of_tool(&self.0.tool.definition).sha256().to_string()
     }
 
     async fn check(&self, state: &CallState) -> Result<Vec<String>, CallError> {
@@ -137,7 +137,8 @@ impl Request for ToolRequest<'_> {
                 }
                 ServedBy::ByHost(operation) => {
                     let arguments = arguments.value();
-                    let answer = operations::serve(operation, plugin, redactor, arguments, context);
+                    let answer =
+                        mcp_operations::serve(operation, plugin, redactor, arguments, context);
                     let answer = Box::pin(answer).await;
                     answer.map(|answer| answer.map(OperationResult::into_result))
                 }
@@ -150,7 +151,7 @@ impl Request for ToolRequest<'_> {
         match self.0.tool.served {
             ServedBy::ByPlugin => error,
             ServedBy::ByHost(operation) => {
-                operations::explain(operation, self.0.plugin, state.arguments.value(), error)
+                mcp_operations::explain(operation, self.0.plugin, state.arguments.value(), error)
             }
         }
     }
@@ -216,7 +217,7 @@ impl ResolvedTool<'_> {
     }
 }
 
-impl Answer for ToolResult {
+impl PipelineAnswer for ToolResult {
     fn length(&self) -> usize {
         length(self)
     }

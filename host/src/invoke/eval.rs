@@ -7,10 +7,10 @@ use tenon_types::mcp_json;
 use tenon_types::{CallContext, Evaluation, Finding, HookPoint, Json, ToolResult};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
+use super::pipeline::{self, AnswerChange, HookPoints, PipelineAnswer, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, keep_first};
-use super::{InvokeContext, TRUNCATED, span};
+use super::{InvokeServices, TRUNCATED, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
@@ -21,7 +21,7 @@ use crate::runtime::PluginHandle;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     name: &str,
     subject: Value,
@@ -164,7 +164,7 @@ fn length_of(finding: &Finding) -> usize {
     finding.criterion.len() + finding.reason.len()
 }
 
-impl Answer for Evaluation {
+impl PipelineAnswer for Evaluation {
     fn length(&self) -> usize {
         let findings =
             self.findings.iter().map(|finding| length_of(finding) + BLOCK_OVERHEAD_BYTES);

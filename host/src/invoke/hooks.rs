@@ -15,16 +15,16 @@ use tenon_types::{
 };
 use tracing::Span;
 
-use super::pipeline::{self, Answer, HookPoints, Request};
+use super::pipeline::{self, HookPoints, PipelineAnswer, Request};
 use super::state::CallState;
-use super::{InvokeContext, span};
+use super::{InvokeServices, span};
 use crate::call::escape;
 use crate::call::mask::{MaskSecrets, Unmasked};
 use crate::call::{
     Call, CallError, CallKind, Caller, Failure, HandlerReport, HookOutcome, HookReport,
 };
 use crate::register::call_settings::CallSettings;
-use crate::register::hook_answer_cache::{CheckedDecision, HookQuestion, Replacement};
+use crate::register::hook_answer_cache::{HookQuestion, Replacement, ValidatedDecision};
 use crate::register::{HookHandler, RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
 
@@ -50,7 +50,7 @@ impl From<ChainReport> for HookReport {
 ///
 /// Handlers are asked the way of all requests, which itself fires points: the future is boxed.
 pub(crate) fn fire<'a>(
-    invoke_context: &'a Arc<InvokeContext>,
+    invoke_context: &'a Arc<InvokeServices>,
     registry: &'a Registry,
     point: &'a HookPoint,
     context: HookContext,
@@ -64,7 +64,7 @@ pub(crate) fn fire<'a>(
 const MAX_CONTEXT_DEPTH: usize = 120;
 
 async fn chain(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     point: &HookPoint,
     mut context: HookContext,
@@ -112,7 +112,7 @@ async fn chain(
             None => {
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
-                let handler = HookRequest { plugin, point, context: &seen, timeout };
+                let handler = HandlerCall { plugin, point, context: &seen, timeout };
                 ask(invoke_context, registry, handler, caller).await
             }
         };
@@ -124,9 +124,9 @@ async fn chain(
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let audited = *mode == HookMode::Audit;
         let (word, error) = match answer {
-            Ok(CheckedDecision::Continue) => ("continue", None),
+            Ok(ValidatedDecision::Continue) => ("continue", None),
             Ok(decision) if audited => (decision.outcome(), None),
-            Ok(CheckedDecision::Replace(replacement)) => {
+            Ok(ValidatedDecision::Replace(replacement)) => {
                 match replacement {
                     Replacement::Context(replaced) => context = replaced,
                     Replacement::Member { name, value, result: read } => {
@@ -141,7 +141,7 @@ async fn chain(
                 is_of_project |= plugin.loaded().origin().is_of_project();
                 ("replace", None)
             }
-            Ok(CheckedDecision::Veto(reason)) => {
+            Ok(ValidatedDecision::Veto(reason)) => {
                 outcome = HookOutcome::Veto { plugin: id.clone(), reason };
                 ("veto", None)
             }
@@ -167,7 +167,7 @@ async fn chain(
 }
 
 /// A handler that is asked.
-struct HookRequest<'a> {
+struct HandlerCall<'a> {
     plugin: &'a Arc<RegisteredPlugin>,
     point: &'a HookPoint,
     context: &'a HookContext,
@@ -175,11 +175,11 @@ struct HookRequest<'a> {
 }
 
 async fn ask(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
-    handler: HookRequest<'_>,
+    handler: HandlerCall<'_>,
     caller: Caller,
-) -> Result<CheckedDecision, Failure> {
+) -> Result<ValidatedDecision, Failure> {
     let arguments = match invoke_context.are_watching() {
         true => handler.recorded(),
         false => Value::Null,
@@ -193,7 +193,7 @@ async fn ask(
     }
 }
 
-impl HookRequest<'_> {
+impl HandlerCall<'_> {
     /// What the record says of the context. That of a call, an evaluation or a completion has a row of its own,
     /// which says the rest, as far as it is recorded.
     fn recorded(&self) -> Value {
@@ -213,8 +213,8 @@ impl HookRequest<'_> {
     }
 }
 
-impl Request for HookRequest<'_> {
-    type Answer = CheckedDecision;
+impl Request for HandlerCall<'_> {
+    type Answer = ValidatedDecision;
 
     const POINTS: Option<HookPoints> = None;
 
@@ -242,7 +242,7 @@ impl Request for HookRequest<'_> {
         _: &Arc<Redactor>,
         _: &Json,
         call: CallContext,
-    ) -> (u64, impl Future<Output = Unmasked<Result<CheckedDecision, Failure>>> + Send) {
+    ) -> (u64, impl Future<Output = Unmasked<Result<ValidatedDecision, Failure>>> + Send) {
         let point = self.point;
         let bytes_in = self.context.text_length() as u64;
         let event = HookEvent { point: point.clone(), context: self.context.clone(), call };
@@ -255,14 +255,14 @@ impl Request for HookRequest<'_> {
 }
 
 /// What an outcome means at a point.
-fn decide(point: &HookPoint, outcome: HookDecision) -> Result<CheckedDecision, Failure> {
+fn decide(point: &HookPoint, outcome: HookDecision) -> Result<ValidatedDecision, Failure> {
     match outcome {
-        HookDecision::Continue => Ok(CheckedDecision::Continue),
-        HookDecision::Replace(replaced) => replace(point, replaced).map(CheckedDecision::Replace),
+        HookDecision::Continue => Ok(ValidatedDecision::Continue),
+        HookDecision::Replace(replaced) => replace(point, replaced).map(ValidatedDecision::Replace),
         HookDecision::Veto(_) if !point.allows_veto() => {
             Err(Failure::Contract(format!("{point} cannot be vetoed: it has happened")))
         }
-        HookDecision::Veto(reason) => Ok(CheckedDecision::Veto(reason)),
+        HookDecision::Veto(reason) => Ok(ValidatedDecision::Veto(reason)),
     }
 }
 
@@ -284,7 +284,7 @@ fn is_deeper_than(value: &Value, most: usize) -> bool {
 /// The longest reason of a veto, in bytes.
 const MAX_REASON_BYTES: usize = 16 << 10;
 
-impl MaskSecrets for CheckedDecision {
+impl MaskSecrets for ValidatedDecision {
     fn mask(&mut self, redactor: &Arc<Redactor>) {
         match self {
             Self::Continue => {}
@@ -308,7 +308,7 @@ impl MaskSecrets for CheckedDecision {
     }
 }
 
-impl Answer for CheckedDecision {
+impl PipelineAnswer for ValidatedDecision {
     fn length(&self) -> usize {
         match self {
             Self::Continue => 0,

@@ -7,7 +7,7 @@
 pub(crate) mod call;
 pub(crate) mod eval;
 pub(crate) mod hooks;
-pub(crate) mod operations;
+pub(crate) mod mcp_operations;
 mod pages;
 pub(crate) mod permission;
 mod pipeline;
@@ -23,25 +23,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 pub use call::OUTPUT_MISMATCH;
-pub(crate) use operations::OperationContext;
-pub use provider::Model;
+pub(crate) use mcp_operations::OperationContext;
+pub use provider::ServedModel;
 pub use read_limit::ReadLimit;
 pub use state::{REFUSED, USAGE};
 pub use truncate::TRUNCATED;
 
 use crate::call::{CallError, Failure};
-use crate::invoke::permission::CallPermissions;
+use crate::invoke::permission::CallApprovalGate;
 use crate::invoke::stored_results::ResultStore;
 use crate::observe::PluginNotifications;
-use crate::observe::history::CallRecorder;
+use crate::observe::history::HistoryHandle;
 use crate::register::Registry;
 
 /// What calls use besides the registry.
-pub(crate) struct InvokeContext {
+pub(crate) struct InvokeServices {
     pub(crate) news: PluginNotifications,
-    pub(crate) history: Option<CallRecorder>,
+    pub(crate) history: Option<HistoryHandle>,
     pub(crate) results: Arc<ResultStore>,
-    pub(crate) permissions: Arc<CallPermissions>,
+    pub(crate) permissions: Arc<CallApprovalGate>,
     /// Whoever has the registry in which calls that begin now find what they call.
     pub(crate) latest: OnceLock<Weak<dyn LatestRegistry>>,
 }
@@ -51,7 +51,7 @@ pub(crate) trait LatestRegistry: Send + Sync {
     fn latest(&self) -> Arc<Registry>;
 }
 
-impl InvokeContext {
+impl InvokeServices {
     /// The registry in which calls that begin now find what they call; nothing where the host is gone.
     fn latest_registry(&self) -> Option<Arc<Registry>> {
         Some(self.latest.get()?.upgrade()?.latest())

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tenon_call_approvals::{
-    Action, ApprovalScope, Asked, AskedCall, BegunCall, CallApprovalError, CallApprovals, Decider,
-    Found,
+    Action, ApprovalScope, Asked, BeginOutcome, BegunCall, CallApprovalError, CallApprovals,
+    CallDetails, Decider,
 };
 use tenon_config::call_policy::{CallDecision, CallFacts};
 use tenon_config::diagnostic::chain;
@@ -19,11 +19,11 @@ use tenon_types::{FormAnswer, FormRequest, INPUT_KEY};
 
 use super::pipeline::Request;
 use super::state::CallState;
-use crate::call::approver::{CallApproval, CallApprover, CallToApprove};
-use crate::call::client::Requester;
+use crate::call::approver::{ApproverDecision, CallApprover, CallToApprove};
+use crate::call::client::AskingPlugin;
 use crate::call::refusal::CallRefusal;
 use crate::call::{CallError, PauseGuard, TOOL_RULE};
-use crate::capability::services::InStore;
+use crate::capability::services::LazyInStore;
 use crate::observe::event::Step;
 use crate::register::call_settings::CallSettings;
 
@@ -37,14 +37,14 @@ const MAX_ROUNDS: usize = 4;
 const MAX_FORM_BYTES: usize = 8 << 10;
 
 /// Approvals of calls, and who gives them.
-pub(crate) struct CallPermissions {
-    approvals: InStore<CallApprovals>,
+pub(crate) struct CallApprovalGate {
+    approvals: LazyInStore<CallApprovals>,
     approver: Arc<dyn CallApprover>,
 }
 
-impl CallPermissions {
+impl CallApprovalGate {
     pub(crate) fn new(store: Arc<LazyStore>, approver: Arc<dyn CallApprover>) -> Self {
-        Self { approvals: InStore::new(store, CallApprovals::new), approver }
+        Self { approvals: LazyInStore::new(store, CallApprovals::new), approver }
     }
 
     /// Does something with the approvals, on a thread that may block.
@@ -131,7 +131,7 @@ async fn approve<R: Request>(
     };
     let action = Arc::new(action(request, state));
     let mut call = to_approve(request, state, by);
-    let asked = AskedCall::new(call.arguments.clone(), call.by.clone())
+    let asked = CallDetails::new(call.arguments.clone(), call.by.clone())
         .in_session(call.session.clone())
         .in_run(call.run.as_deref().map(str::to_string))
         .by_plugin(call.caller.as_deref().map(str::to_string))
@@ -147,7 +147,7 @@ async fn approve<R: Request>(
         let decided = decide(&permissions, (&action, &asked), state, &call).await;
         let (action, asked) = (action.clone(), asked.clone());
         match decided.map_err(|error| unkept(state, &call.by, &error))? {
-            AskOutcome::By(who, CallApproval::Approved { scope, holds }) => {
+            AskOutcome::By(who, ApproverDecision::Approved { scope, holds }) => {
                 check_again(request, state, &call.by)?;
                 let approve = move |all: &Arc<CallApprovals>, now| {
                     all.begin_approved(&action, asked, (scope, holds), who, now)
@@ -159,7 +159,7 @@ async fn approve<R: Request>(
                     ControlFlow::Continue(_) => continue,
                 }
             }
-            AskOutcome::By(who, CallApproval::Denied { reason }) => {
+            AskOutcome::By(who, ApproverDecision::Denied { reason }) => {
                 let why = reason.clone();
                 let note = move |all: &Arc<CallApprovals>, now| {
                     all.note_denied(&action, asked, why, who, now)
@@ -169,7 +169,7 @@ async fn approve<R: Request>(
                 }
                 return Err(refused(state, CallRefusal::Denied { reason }));
             }
-            AskOutcome::By(_, CallApproval::Undecided) | AskOutcome::Meanwhile => {}
+            AskOutcome::By(_, ApproverDecision::Undecided) | AskOutcome::Meanwhile => {}
             AskOutcome::Waits(id) => return Err(refused(state, pending(call, id))),
         }
     }
@@ -181,16 +181,16 @@ async fn approve<R: Request>(
 /// ended, if there is one.
 fn begin(
     state: &mut CallState,
-    found: Found,
+    found: BeginOutcome,
 ) -> Result<ControlFlow<(), Option<SystemTime>>, CallError> {
     match found {
-        Found::Begun(begun) => {
+        BeginOutcome::Begun(begun) => {
             state.begun = Some(begun);
             Ok(ControlFlow::Break(()))
         }
-        Found::Denied { reason, .. } => Err(refused(state, CallRefusal::Denied { reason })),
-        Found::Running { id } => Err(refused(state, CallRefusal::Running { id })),
-        Found::Undecided { unknown_since } => {
+        BeginOutcome::Denied { reason, .. } => Err(refused(state, CallRefusal::Denied { reason })),
+        BeginOutcome::Running { id } => Err(refused(state, CallRefusal::Running { id })),
+        BeginOutcome::Undecided { unknown_since } => {
             let time = |at| SystemTime::UNIX_EPOCH + Duration::from_millis(at);
             Ok(ControlFlow::Continue(unknown_since.map(time)))
         }
@@ -244,7 +244,7 @@ fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToA
 /// What comes of asking.
 enum AskOutcome {
     /// Somebody has decided.
-    By(Decider, CallApproval),
+    By(Decider, ApproverDecision),
     /// Nobody has; the call waits under this id.
     Waits(String),
     /// Somebody else has decided meanwhile.
@@ -253,15 +253,15 @@ enum AskOutcome {
 
 /// Asks who can decide at once. While the user of a client is asked, the call waits for anybody who decides.
 async fn decide(
-    permissions: &CallPermissions,
-    (action, asked): (&Arc<Action>, &AskedCall),
+    permissions: &CallApprovalGate,
+    (action, asked): (&Arc<Action>, &CallDetails),
     state: &CallState,
     call: &CallToApprove,
 ) -> Result<AskOutcome, CallApprovalError> {
     // How long that takes is not the doing of what the call is made for.
     let _pause = PauseGuard::of(state.caller.outer.innermost().cloned());
     match permissions.approver.decide(call).await {
-        CallApproval::Undecided => {}
+        ApproverDecision::Undecided => {}
         decided => return Ok(AskOutcome::By(Decider::Approver, decided)),
     }
     let (action, asked) = (action.clone(), asked.clone());
@@ -272,7 +272,7 @@ async fn decide(
         Err(error) => Err(error),
     };
     match ask_client(state, call).await {
-        CallApproval::Undecided => waits.map(AskOutcome::Waits),
+        ApproverDecision::Undecided => waits.map(AskOutcome::Waits),
         decided => Ok(AskOutcome::By(Decider::Client, decided)),
     }
 }
@@ -288,33 +288,33 @@ const DENY: &str = "deny";
 const QUESTIONS: IdKind = IdKind::new("approval-");
 
 /// Asks the user of the client that the call is made for.
-async fn ask_client(state: &CallState, call: &CallToApprove) -> CallApproval {
+async fn ask_client(state: &CallState, call: &CallToApprove) -> ApproverDecision {
     let Some(client) = state.caller.client.as_ref().map(|client| client.features()) else {
-        return CallApproval::Undecided;
+        return ApproverDecision::Undecided;
     };
     let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
     if !client.offers().forms || arguments.len() > MAX_FORM_BYTES {
-        return CallApproval::Undecided;
+        return ApproverDecision::Undecided;
     }
-    let requester = Requester {
+    let requester = AskingPlugin {
         plugin: call.plugin.to_string(),
         agent_id: call.agent.clone(),
         session_id: call.session.clone(),
         is_host: true,
-        ..Requester::default()
+        ..AskingPlugin::default()
     };
-    let Some(name) = QUESTIONS.random() else { return CallApproval::Undecided };
+    let Some(name) = QUESTIONS.random() else { return ApproverDecision::Undecided };
     let mut form = form(call, &arguments);
     // An answer that was sent before the question is none: nobody knows this name.
     form.extra.insert("_meta".into(), json!({ INPUT_KEY: name }));
     match client.ask(&requester, form).await {
         Ok(FormAnswer::Accepted(content)) => decision(&content, call.run.is_some()),
-        Ok(FormAnswer::Declined) => CallApproval::Denied { reason: None },
+        Ok(FormAnswer::Declined) => ApproverDecision::Denied { reason: None },
         Ok(FormAnswer::Cancelled) => {
-            CallApproval::Denied { reason: Some("its user did not answer".into()) }
+            ApproverDecision::Denied { reason: Some("its user did not answer".into()) }
         }
         // Somebody may still decide later.
-        Err(_) => CallApproval::Undecided,
+        Err(_) => ApproverDecision::Undecided,
     }
 }
 
@@ -360,14 +360,14 @@ fn form(call: &CallToApprove, arguments: &str) -> FormRequest {
 }
 
 /// What an answer means. One that is none of those that can be given approves nothing.
-fn decision(content: &serde_json::Map<String, Value>, has_run: bool) -> CallApproval {
-    let approved = |scope| CallApproval::Approved { scope, holds: None };
+fn decision(content: &serde_json::Map<String, Value>, has_run: bool) -> ApproverDecision {
+    let approved = |scope| ApproverDecision::Approved { scope, holds: None };
     match content.get("decision").and_then(Value::as_str) {
         Some(ONCE) => approved(ApprovalScope::Once),
         Some(SESSION) => approved(ApprovalScope::Session { fixed: None }),
         Some(RUN) if has_run => approved(ApprovalScope::Run { fixed: Some(Vec::new()) }),
         Some(STANDING) => approved(ApprovalScope::Standing { fixed: None }),
-        _ => CallApproval::Denied { reason: None },
+        _ => ApproverDecision::Denied { reason: None },
     }
 }
 
@@ -439,7 +439,7 @@ mod tests {
             let has_run = content["run"] == true;
             let decided = decision(content.as_object().expect("it is an object"), has_run);
             let scope = match decided {
-                CallApproval::Approved { scope, .. } => Some(scope),
+                ApproverDecision::Approved { scope, .. } => Some(scope),
                 _ => None,
             };
             assert_eq!(scope, expected, "{content}");

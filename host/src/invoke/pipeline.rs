@@ -29,7 +29,7 @@ use crate::runtime::PluginHandle;
 /// Something that is asked of a plugin.
 pub(super) trait Request: Send + Sync {
     /// What the plugin answers.
-    type Answer: Answer;
+    type Answer: PipelineAnswer;
 
     /// The hook points around it, if there are any.
     const POINTS: Option<HookPoints>;
@@ -146,7 +146,7 @@ pub(super) struct HookPoints {
 }
 
 /// What a plugin answers to a request.
-pub(super) trait Answer: MaskSecrets + Sized + Send + Sync {
+pub(super) trait PipelineAnswer: MaskSecrets + Sized + Send + Sync {
     /// How long it is, in bytes.
     fn length(&self) -> usize;
 

@@ -8,11 +8,11 @@ use tenon_types::{
     Prompt, PromptDefinition, Suggestions,
 };
 
-use super::operations::{OperationContext, OperationResult, pairs};
+use super::mcp_operations::{OperationContext, OperationResult, pairs};
 use super::pages::{Page, all_pages};
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
 use super::{TRUNCATED, another_answer};
-use crate::call::mask::{Masked, UnmaskedScope};
+use crate::call::mask::{Masked, UnmaskToken};
 use crate::call::{CallError, Failure};
 use crate::runtime::PluginHandle;
 
@@ -81,7 +81,7 @@ pub(super) fn argument(arguments: &Value) -> Result<ArgumentCompletion, String> 
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskedScope,
+    opening: UnmaskToken,
 ) -> Result<Vec<PromptDefinition>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_prompts(cursor, context.clone());

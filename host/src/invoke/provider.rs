@@ -14,10 +14,10 @@ use tenon_types::{
 use tenon_types::{completion_json, mcp_json};
 use tracing::Span;
 
-use super::pipeline::{self, Answer, AnswerChange, HookPoints, Request};
+use super::pipeline::{self, AnswerChange, HookPoints, PipelineAnswer, Request};
 use super::state::CallState;
 use super::truncate::{BLOCK_OVERHEAD_BYTES, length_of as length_of_block};
-use super::{InvokeContext, TRUNCATED, span};
+use super::{InvokeServices, TRUNCATED, span};
 use crate::call::escape;
 use crate::call::mask::{Masked, Unmasked, within_unmasked};
 use crate::call::{Call, CallError, CallKind, Caller, Failure};
@@ -29,7 +29,7 @@ use crate::runtime::{CompletionStream, PluginHandle};
 /// A model and the plugin that serves it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Model {
+pub struct ServedModel {
     /// The plugin.
     pub plugin: Arc<str>,
     /// What it says of the model.
@@ -38,7 +38,7 @@ pub struct Model {
 
 /// Lists the models of all providers. A provider that cannot say is left out, and its reason
 /// logged.
-pub(crate) async fn models(registry: &Registry) -> Vec<Model> {
+pub(crate) async fn models(registry: &Registry) -> Vec<ServedModel> {
     ask_all(registry, registry.names_first(), None).concat().await
 }
 
@@ -47,14 +47,15 @@ fn ask_all<'a>(
     registry: &'a Registry,
     plugins: impl Iterator<Item = &'a Arc<RegisteredPlugin>>,
     timeout: Option<Duration>,
-) -> impl Stream<Item = Vec<Model>> {
+) -> impl Stream<Item = Vec<ServedModel>> {
     let providers = plugins.filter(|plugin| !plugin.providers().is_empty());
     let asked = providers.map(move |plugin| async move {
         let id = plugin.id();
         match models_of(registry, plugin, timeout).await {
-            Ok(models) => {
-                models.iter().map(|info| Model { plugin: id.clone(), info: info.clone() }).collect()
-            }
+            Ok(models) => models
+                .iter()
+                .map(|info| ServedModel { plugin: id.clone(), info: info.clone() })
+                .collect(),
             Err(failure) => {
                 tracing::warn!(plugin = &**id, "no models: {failure}");
                 Vec::new()
@@ -84,7 +85,7 @@ async fn models_of<'a>(
 
 /// Answers a request in one piece. The model is named by its id, or `plugin/id`.
 pub(crate) async fn complete(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
@@ -108,7 +109,7 @@ const STREAM_WALL_FACTOR: u32 = 20;
 /// each piece; the caller's is for all of them. Where handlers look at answers, they see the whole one before anybody
 /// sees a piece.
 pub(crate) async fn stream(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
@@ -124,7 +125,7 @@ pub(crate) async fn stream(
 }
 
 fn begin(
-    invoke_context: &Arc<InvokeContext>,
+    invoke_context: &Arc<InvokeServices>,
     registry: &Registry,
     request: &CompletionRequest,
     caller: &Caller,
@@ -360,7 +361,7 @@ impl Request for StreamedCompletionRequest {
     }
 }
 
-impl Answer for CompletionStream {
+impl PipelineAnswer for CompletionStream {
     const GOES_ON: bool = true;
 
     fn length(&self) -> usize {
@@ -378,7 +379,7 @@ impl Answer for CompletionStream {
     }
 }
 
-impl Answer for Completion {
+impl PipelineAnswer for Completion {
     fn length(&self) -> usize {
         let parts = self.parts.iter().map(|part| length_of(part) + BLOCK_OVERHEAD_BYTES);
         self.summary.extra.as_ref().map_or(0, String::len) + parts.sum::<usize>()

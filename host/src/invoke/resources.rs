@@ -8,10 +8,10 @@ use tenon_types::{
     ResourceTemplate,
 };
 
-use super::operations::{OperationContext, OperationResult};
+use super::mcp_operations::{OperationContext, OperationResult};
 use super::pages::{Page, all_pages};
 use super::{ReadLimit, TRUNCATED, another_answer};
-use crate::call::mask::{Masked, UnmaskedScope};
+use crate::call::mask::{Masked, UnmaskToken};
 use crate::call::{CallError, Failure};
 use crate::runtime::PluginHandle;
 
@@ -69,7 +69,7 @@ pub(crate) async fn read(
 pub(super) async fn all(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskedScope,
+    opening: UnmaskToken,
 ) -> Result<Vec<ListedResource>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_resources(cursor, context.clone());
@@ -85,7 +85,7 @@ pub(super) async fn all(
 pub(super) async fn all_templates(
     plugin: PluginHandle<'_>,
     context: CallContext,
-    opening: UnmaskedScope,
+    opening: UnmaskToken,
 ) -> Result<Vec<ResourceTemplate>, Failure> {
     let pages = move |cursor| {
         let page = plugin.list_templates(cursor, context.clone());

@@ -9,11 +9,11 @@ use tenon_config::secret::Redactor;
 use tenon_types::{CallContext, CompletionSummary, Json};
 use tracing::Span;
 
-use super::{InvokeContext, next_call, permission};
+use super::{InvokeServices, next_call, permission};
 use crate::call::mask;
 use crate::call::{
-    BeginMark, Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall,
-    Failure, TraceParent, Usage,
+    Call, CallError, CallFingerprint, CallKind, Caller, CallerClient, CurrentCall, Failure,
+    StartedFlag, TraceParent, Usage,
 };
 use crate::observe::event::{CallEvent, Event, Step};
 use crate::observe::history::{QueuedRecord, Record, milliseconds};
@@ -29,7 +29,7 @@ pub const REFUSED: &str = "tenon/refused";
 
 /// A call on its way through the steps.
 pub(crate) struct CallState {
-    pub(super) invoke_context: Arc<InvokeContext>,
+    pub(super) invoke_context: Arc<InvokeServices>,
     /// What is asked.
     pub(super) kind: CallKind,
     /// The tool, strategy or model as the caller named it, or the hook point.
@@ -86,7 +86,7 @@ struct EventContext {
 impl CallState {
     /// A call begins. It is large, and hosts keep many calls beside each other.
     pub(super) fn begin(
-        invoke_context: &Arc<InvokeContext>,
+        invoke_context: &Arc<InvokeServices>,
         registry: &Registry,
         kind: CallKind,
         call: Call,
@@ -191,7 +191,7 @@ impl CallState {
         };
         let (timeout, context) = self.caller_now().context_of(call_id, self.trace, wall);
         let traceparent = context.traceparent.clone();
-        let begins = BeginMark::default();
+        let begins = StartedFlag::default();
         let mut caller = Caller { traceparent, timeout: None, begins, ..self.caller.clone() };
         if self.kind == CallKind::Hook {
             caller.client = caller.client.map(CallerClient::of_hook);
@@ -205,7 +205,7 @@ impl CallState {
     pub(super) fn caller_now(&self) -> Caller {
         let timeout = self.caller.timeout.map(|all| all.saturating_sub(self.began.elapsed()));
         // What is asked of others meanwhile is not this call.
-        Caller { timeout, begins: BeginMark::default(), ..self.caller.clone() }
+        Caller { timeout, begins: StartedFlag::default(), ..self.caller.clone() }
     }
 
     /// Tells those who watch that the result is free of secrets and short enough.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tenon_config::files::Digest;
 use tenon_config::secret::{is_value_name, secret_variable};
 
-use super::settings::SettingsError;
+use super::check_settings::SettingsError;
 use crate::capability::ImportError;
 use crate::runtime::ScriptLoadError;
 use crate::runtime::wasm::ExportError;

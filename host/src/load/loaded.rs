@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_config::config::combine::Owner;
-use tenon_config::discover::{Fingerprint, Origin, PluginKind};
+use tenon_config::config::combine::PluginOwner;
+use tenon_config::discover::{Fingerprint, PluginKind, PluginOrigin};
 use tenon_config::limits::Limits;
 use tenon_config::manifest::RegistrationPermissions;
 use tenon_config::secret::SecretValues;
-use tenon_config::skills::Skills;
+use tenon_config::skills::PluginSkills;
 use tenon_config::tool_hooks::ServerHook;
 
 use super::STARTUP_TIMEOUT;
 use crate::capability::server::Supervisor;
 use crate::runtime::schema::SchemaSandbox;
 use crate::runtime::{Plugin, PluginHandle, RetiringPlugin, UseToken};
-use tenon_config::grant::{GrantSet, Grants, Need};
+use tenon_config::grant::{CapabilityStatus, GrantSet, Grants};
 
 /// A plugin that can be called, and what the next steps need to know of it.
 #[derive(Clone)]
 pub(crate) struct LoadedPlugin {
     pub(super) id: Arc<str>,
     pub(super) kind: PluginKind,
-    pub(super) owner: Owner,
+    pub(super) owner: PluginOwner,
     pub(super) plugin: Arc<dyn Plugin>,
     pub(super) limits: Limits,
     pub(super) startup: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct LoadedPlugin {
     /// What it requested.
     pub(super) requested: GrantSet,
     /// The skills that it carries.
-    pub(super) skills: Option<Arc<Skills>>,
+    pub(super) skills: Option<Arc<PluginSkills>>,
     /// What it imports, for a component.
     pub(super) imports: Option<Vec<String>>,
     /// Who keeps watch over its server, for one that has one.
@@ -68,12 +68,12 @@ impl LoadedPlugin {
     }
 
     /// The kind of place that it was found in.
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> PluginOrigin {
         self.owner.origin
     }
 
     /// Whose it is.
-    pub(crate) fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> PluginOwner {
         self.owner
     }
 
@@ -123,9 +123,9 @@ impl LoadedPlugin {
     }
 
     /// How what it imports stands to what it requests; nothing for what is no component.
-    pub(crate) fn needs(&self) -> Vec<Need> {
+    pub(crate) fn needs(&self) -> Vec<CapabilityStatus> {
         let Some(imports) = &self.imports else { return Vec::new() };
-        Need::all(imports, &self.requested.texts(), &self.grants.texts())
+        CapabilityStatus::all(imports, &self.requested.texts(), &self.grants.texts())
     }
 
     /// Who keeps watch over its server, for one that has one.
@@ -149,7 +149,7 @@ impl LoadedPlugin {
     }
 
     /// The skills that it carries.
-    pub(crate) fn skills(&self) -> Option<&Arc<Skills>> {
+    pub(crate) fn skills(&self) -> Option<&Arc<PluginSkills>> {
         self.skills.as_ref()
     }
 
@@ -173,7 +173,7 @@ impl LoadedPlugin {
         Self {
             id: id.into(),
             kind: PluginKind::Builtin,
-            owner: Origin::Bundled.into(),
+            owner: PluginOrigin::Bundled.into(),
             plugin,
             limits: limits.clone(),
             startup: STARTUP_TIMEOUT,

@@ -2,9 +2,9 @@
 //!
 //! Here code is read, compiled and linked, and none of it runs, but for the top level of scripts.
 
+mod check_settings;
 mod error;
 mod loaded;
-mod settings;
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tenon_config::admit::Admitted;
 use tenon_config::config::InstanceMode;
 use tenon_config::discover::{
-    Candidate, Fingerprint, Program, Remote, Server, ServerLocation, ServerOptions, Source,
+    Candidate, CodeSource, Fingerprint, McpOptions, Remote, Server, ServerCommand, ServerLocation,
     inherited_environment,
 };
 use tenon_config::entry::HandshakeMode;
@@ -23,7 +23,7 @@ use tenon_config::expand;
 use tenon_config::files::{self, Digest, read_text};
 use tenon_config::grant::{FileRules, GrantSet, Grants, NETWORK};
 use tenon_config::host_environment::HostEnvironment;
-use tenon_config::lock::LockBinding;
+use tenon_config::lock::LockedDigests;
 use tenon_config::path_context::PathContext;
 use tenon_config::policy::ConfinementMode;
 use tenon_config::secret::{Redactor, Secret, SecretValues};
@@ -32,15 +32,15 @@ use tenon_types::LogLevel;
 
 use crate::capability::filesystem::FileGrants;
 use crate::capability::granted::{GrantedCapabilities, HostServices, RequestedIn};
-use crate::capability::lifecycle::{HostCapability, PluginContext, Preparation};
+use crate::capability::host_capability::{CapabilityContext, HostCapability, PrepareContext};
 use crate::capability::network::{Network, NetworkCapability, NetworkGrants, OnReach};
 use crate::capability::notify::NotifyCapability;
 use crate::capability::server::{
-    ChildSpec, ConfinementState, ListingCache, ServerConfinement, ServerRecorder, StartQueue,
+    AccessRecorder, ChildSpec, ConfinementState, ListingCache, ServerConfinement, StartQueue,
     Supervisor,
 };
 use crate::capability::{
-    self, ComponentRole, Edition, InstanceConfig, LinkSet, PluginCapabilities,
+    self, Asyncness, ComponentRole, InstanceConfig, LinkSet, PluginCapabilities,
 };
 use crate::observe::{PluginLog, PluginNotifications};
 use crate::runtime::schema::SchemaSandbox;
@@ -49,12 +49,11 @@ use crate::runtime::wasm::{
     check_exports,
 };
 use crate::runtime::{
-    Allocation, EngineOptions, Plugin, RhaiPlugin, ScriptConfig, SupervisedBridge, Threads,
-    UseToken,
+    Allocation, EngineOptions, Plugin, RhaiPlugin, ScriptSetup, SupervisedBridge, Threads, UseToken,
 };
+pub use check_settings::{SettingsError, check_default_settings, check_settings};
 pub(crate) use error::LoadError;
 pub(crate) use loaded::LoadedPlugin;
-pub use settings::{SettingsError, check_default_settings, check_settings};
 
 /// The bridge to MCP servers, compiled to a component when this crate was built.
 pub(crate) static BRIDGE: &[u8] = include_bytes!(env!("TENON_MCP_BRIDGE"));
@@ -107,12 +106,12 @@ pub(crate) struct Loader {
     /// What starts servers in a sandbox.
     launcher: Option<PathBuf>,
     /// What records servers, by their ids.
-    recorders: BTreeMap<String, ServerRecorder>,
+    recorders: BTreeMap<String, AccessRecorder>,
 }
 
 /// What a plugin is lent, whatever runs it.
-struct PreparedPlugin {
-    context: Arc<PluginContext>,
+struct GrantedContext {
+    context: Arc<CapabilityContext>,
     /// The variables of the environment that it sees.
     environment: Vec<(String, String)>,
     /// The secrets that it may ask for, by their names.
@@ -121,15 +120,15 @@ struct PreparedPlugin {
     redactor: Redactor,
 }
 
-impl PreparedPlugin {
+impl GrantedContext {
     /// What its capabilities are prepared from, without a server.
     fn preparation<'a>(
         &'a self,
         candidate: &'a Candidate,
         settings: &'a Map<String, Value>,
         news: &'a PluginNotifications,
-    ) -> Preparation<'a> {
-        Preparation {
+    ) -> PrepareContext<'a> {
+        PrepareContext {
             context: &self.context,
             grants: &candidate.grants,
             limits: &candidate.limits,
@@ -179,7 +178,7 @@ impl Loader {
     }
 
     /// The same, recording servers.
-    pub(crate) fn recording(self, recorders: BTreeMap<String, ServerRecorder>) -> Self {
+    pub(crate) fn recording(self, recorders: BTreeMap<String, AccessRecorder>) -> Self {
         Self { recorders, ..self }
     }
 
@@ -231,9 +230,9 @@ impl Loader {
                 .map_err(|problem| LoadError::Settings { id, problem })?;
         }
         match candidate.source.clone() {
-            Source::Wasm { path, mode } => self.load_component(candidate, &path, mode),
-            Source::Rhai { path } => self.load_script(candidate, &path),
-            Source::Mcp(server) => self.load_server(candidate, *server),
+            CodeSource::Wasm { path, mode } => self.load_component(candidate, &path, mode),
+            CodeSource::Rhai { path } => self.load_script(candidate, &path),
+            CodeSource::Mcp(server) => self.load_server(candidate, *server),
         }
     }
 
@@ -266,7 +265,7 @@ impl Loader {
         let digest = Digest::of(&text);
         unchanged(path, &candidate, digest)?;
         let preparation = prepared.preparation(&candidate, &candidate.settings, &self.news);
-        let setting = ScriptConfig {
+        let setting = ScriptSetup {
             id: prepared.context.id.clone(),
             version: candidate.version.clone(),
             description: candidate.description.clone(),
@@ -352,11 +351,11 @@ impl Loader {
         &self,
         candidate: &Candidate,
         granted: &Grants,
-        program: &Program,
-        prepared: &PreparedPlugin,
+        program: &ServerCommand,
+        prepared: &GrantedContext,
     ) -> Result<(Option<ServerConfinement>, ConfinementState), LoadError> {
         let recorder = self.recorders.get(candidate.id());
-        let opens_files = recorder.is_some_and(ServerRecorder::opens_files);
+        let opens_files = recorder.is_some_and(AccessRecorder::opens_files);
         let is_required = match program.confinement {
             ConfinementMode::Required if opens_files => {
                 let problem = "with its needs recorded it would reach every file; `confine = \"preferred\"` lets it, for \
@@ -488,7 +487,7 @@ impl Loader {
     }
 
     /// Makes ready what a plugin of any kind is lent. From then on its secrets are known.
-    fn prepare(&self, candidate: &mut Candidate) -> PreparedPlugin {
+    fn prepare(&self, candidate: &mut Candidate) -> GrantedContext {
         let environment = capability::environment::of(&candidate.grants, &self.host_environment);
         for (name, value) in &environment {
             candidate.secrets.add(name, value);
@@ -501,8 +500,8 @@ impl Loader {
         let (grants, services) = (candidate.grants.clone(), self.host_services.clone());
         let granted = GrantedCapabilities::new(id.clone(), grants, services);
         let granted = Arc::new(granted.with_log(log.clone()));
-        PreparedPlugin {
-            context: Arc::new(PluginContext { id, kind: candidate.kind(), log, granted }),
+        GrantedContext {
+            context: Arc::new(CapabilityContext { id, kind: candidate.kind(), log, granted }),
             environment,
             secrets: Arc::new(std::mem::take(&mut candidate.given)),
             redactor,
@@ -513,8 +512,8 @@ impl Loader {
     fn instance_config(
         &self,
         candidate: &Candidate,
-        prepared: &PreparedPlugin,
-        preparation: &Preparation<'_>,
+        prepared: &GrantedContext,
+        preparation: &PrepareContext<'_>,
         startup: Duration,
     ) -> Result<InstanceConfig, LoadError> {
         let rules = self.file_rules(&candidate.grants, candidate.data_folder.as_deref())?;
@@ -579,7 +578,7 @@ impl Loader {
         let role = ComponentRole::Plugin(grants);
         capability::check_imports(engine, &component, role)
             .map_err(|source| LoadError::Import { path: path.into(), source })?;
-        let links = LinkSet::of(role, Edition::of(engine, &component));
+        let links = LinkSet::of(role, Asyncness::of(engine, &component));
         let linked = self.wasm.link(&component, links).map_err(export)?;
         let imports = component.component_type();
         let imports = imports.imports(engine).map(|(import, _)| import.to_string()).collect();
@@ -614,7 +613,7 @@ impl Loader {
         let component = component.map_err(|error| error.to_string())?;
         let engine = &self.wasm.engine;
         capability::check_imports(engine, &component, target).map_err(|error| error.to_string())?;
-        let links = LinkSet::of(target, Edition::Async);
+        let links = LinkSet::of(target, Asyncness::Async);
         self.wasm.link(&component, links).map_err(|error| error.to_string())
     }
 
@@ -627,7 +626,7 @@ impl Loader {
     fn child(
         &self,
         log: &Arc<PluginLog>,
-        program: Program,
+        program: ServerCommand,
         supervisor: Arc<Supervisor>,
     ) -> ChildSpec {
         let environment = &self.host_environment.environment;
@@ -653,8 +652,8 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// Tells the bridge what an entry says of how to speak with its server.
-fn insert_protocol_settings(settings: &mut Map<String, Value>, options: &ServerOptions) {
-    let ServerOptions { protocol, roots, log_level, ping } = options;
+fn insert_protocol_settings(settings: &mut Map<String, Value>, options: &McpOptions) {
+    let McpOptions { protocol, roots, log_level, ping } = options;
     if *protocol != HandshakeMode::default() {
         settings.insert("protocol".into(), json!(protocol));
     }
@@ -686,7 +685,7 @@ fn put_secrets(server: &mut Server, given: &BTreeMap<String, Secret>) -> Result<
 /// What is loaded must be what was installed, where a lock file says so, and what was approved a
 /// moment ago, where anything had to be.
 fn unchanged(path: &Path, candidate: &Candidate, found: Digest) -> Result<(), LoadError> {
-    if let Some(LockBinding::Bound { code, .. }) = candidate.lock_entry
+    if let Some(LockedDigests::Bound { code, .. }) = candidate.lock_entry
         && code != found
     {
         return Err(LoadError::NotAsLocked { path: path.into(), expected: code, found });
@@ -777,7 +776,7 @@ mod tests {
         };
         let bound = |code: Digest| {
             let file = PathBuf::from("tenon.lock");
-            Some(LockBinding::Bound { file, code, manifest: here, skills: None })
+            Some(LockedDigests::Bound { file, code, manifest: here, skills: None })
         };
         check(&|_| {}, None);
         check(&|candidate| candidate.approved = Some(other), Some("since it was approved"));

@@ -90,14 +90,14 @@ pub enum Event {
         /// The plugin.
         plugin: Arc<str>,
         /// The difference.
-        change: PluginChange,
+        change: DiskChange,
     },
     /// The plugin on disk was loaded; a plugin that was removed was unloaded.
     Reloaded {
         /// The plugin.
         plugin: Arc<str>,
         /// The difference that was applied.
-        change: PluginChange,
+        change: DiskChange,
     },
     /// The plugin on disk failed to load. An earlier version stays loaded.
     NotReloaded {
@@ -228,7 +228,7 @@ pub enum Step {
 /// How a plugin on disk differs from the one that is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PluginChange {
+pub enum DiskChange {
     /// It is new.
     Added,
     /// Its code, manifest or settings have changed.
@@ -242,10 +242,10 @@ const MAX_QUEUED_EVENTS: usize = 4096;
 
 /// Sends events to all subscribers. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Events(Arc<ArcSwap<Vec<Subscriber>>>);
+pub(crate) struct Events(Arc<ArcSwap<Vec<SubscriberQueue>>>);
 
 #[derive(Clone)]
-struct Subscriber {
+struct SubscriberQueue {
     queue: mpsc::Sender<Event>,
     missed: Arc<AtomicU64>,
     /// Whether it hears of calls.
@@ -287,7 +287,7 @@ impl Events {
     fn subscribe_to(&self, hears_calls: bool) -> Subscription {
         let (sender, queue) = mpsc::channel(MAX_QUEUED_EVENTS);
         let missed = Arc::new(AtomicU64::new(0));
-        let subscriber = Subscriber { queue: sender, missed: missed.clone(), hears_calls };
+        let subscriber = SubscriberQueue { queue: sender, missed: missed.clone(), hears_calls };
         self.0.rcu(|subscribers| {
             let mut subscribers = Vec::clone(subscribers);
             subscribers.push(subscriber.clone());
@@ -301,7 +301,7 @@ impl Events {
 pub struct Subscription {
     queue: mpsc::Receiver<Event>,
     missed: Arc<AtomicU64>,
-    events: Weak<ArcSwap<Vec<Subscriber>>>,
+    events: Weak<ArcSwap<Vec<SubscriberQueue>>>,
 }
 
 impl Subscription {

@@ -3,8 +3,8 @@
 
 pub(crate) mod event;
 pub mod history;
-mod notifications;
 mod plugin_log;
+mod plugin_notifications;
 
-pub(crate) use notifications::PluginNotifications;
 pub(crate) use plugin_log::{PluginLog, RateLimiter};
+pub(crate) use plugin_notifications::PluginNotifications;

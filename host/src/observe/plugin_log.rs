@@ -69,8 +69,8 @@ pub(crate) struct PluginLog {
     plugin: Arc<str>,
     limiter: RateLimiter,
     own: Arc<Redactor>,
-    logged: SplitTexts,
-    sent: SplitTexts,
+    logged: SplitSecretBuffer,
+    sent: SplitSecretBuffer,
     /// The secrets of all plugins, if there are others.
     shared: Arc<KnownSecrets>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct PluginLog {
 impl PluginLog {
     /// The voice of a plugin that may write so many messages a second.
     pub(crate) fn new(plugin: Arc<str>, redactor: Redactor, rate: u32) -> Self {
-        let (logged, sent) = (SplitTexts::default(), SplitTexts::default());
+        let (logged, sent) = (SplitSecretBuffer::default(), SplitSecretBuffer::default());
         let (limiter, shared) = (RateLimiter::of(rate), Arc::default());
         Self { plugin, limiter, own: Arc::new(redactor), logged, sent, shared }
     }
@@ -177,12 +177,12 @@ impl PluginLog {
 
 /// Texts that are said one after the other, over which a secret may be split.
 #[derive(Default)]
-struct SplitTexts {
+struct SplitSecretBuffer {
     /// What of those so far may begin a secret that the next one ends.
     unfinished: Mutex<String>,
 }
 
-impl SplitTexts {
+impl SplitSecretBuffer {
     /// What of a text may be shown that comes after those before it.
     fn next<'a>(&self, redactor: &Redactor, text: &'a str) -> Cow<'a, str> {
         let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,7 +245,7 @@ mod tests {
 
     fn logged(write: impl FnOnce(&PluginLog)) -> String {
         let log = PluginLog::new("p".into(), Default::default(), 1);
-        tenon_config::logged::logged(move || write(&log))
+        tenon_config::log_capture::logged(move || write(&log))
     }
 
     #[test]

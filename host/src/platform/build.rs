@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::available_parallelism;
-use tenon_config::admit::{Contents, Refusal, Rules, admit};
+use tenon_config::admit::{ContentDigests, Refusal, Rules, admit};
 use tenon_config::config::{Config, ConfigError, combine};
 use tenon_config::diagnostic::{Diagnostic, chain};
 use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{
-    Candidate, Discovery, Fingerprint, Origin, PluginKind, Sources, discover, discover_trusted,
+    Candidate, Discovery, Fingerprint, PluginKind, PluginOrigin, Sources, discover,
+    discover_trusted,
 };
 use tenon_config::host_environment::HostEnvironment;
 use tenon_config::limits::Limits;
@@ -25,25 +26,25 @@ use tenon_runs::Runs;
 use tenon_store::LazyStore;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::plugin_report::{gone, there};
 use super::reload::{PluginSlot, Plugins, TrackedCandidate};
-use super::report::{gone, there};
 use super::reregister::reregister;
 use super::runs::RunServices;
 use super::{Inner, Platform, PluginReport, PluginState};
 use crate::call::Failure;
-use crate::capability::granted::{HostServices, PlatformApi};
-use crate::capability::server::{ServerRecorder, StartObserver, StartQueueProgress};
+use crate::capability::granted::{HostServices, OtherPlugins};
+use crate::capability::server::{AccessRecorder, StartObserver, StartQueueProgress};
 use crate::capability::services::{
     AccessTokens, Approver, CallApprover, ClientFeatures, Clock, Connector, HostCallInterceptor,
-    InStore, MemorySearch, Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services,
+    LazyInStore, MemorySearch, Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services,
     StateBackend, Store, ask_approver,
 };
-use crate::invoke::permission::CallPermissions;
+use crate::invoke::permission::CallApprovalGate;
 use crate::invoke::stored_results::ResultStore;
-use crate::invoke::{InvokeContext, LatestRegistry};
+use crate::invoke::{InvokeServices, LatestRegistry};
 use crate::load::{LoadError, LoadedPlugin, Loader};
 use crate::observe::PluginNotifications;
-use crate::observe::history::CallRecorder;
+use crate::observe::history::HistoryHandle;
 use crate::register::{RegisteredPlugin, learn, register, register_as};
 use crate::runtime::schema;
 use crate::runtime::{Allocation, EngineError, EngineOptions, Plugin, RunLimits};
@@ -75,7 +76,7 @@ pub struct Builder {
     start_observer: Option<StartObserver>,
     decision_files: BTreeSet<PathBuf>,
     server_launcher: Option<PathBuf>,
-    recorders: BTreeMap<String, ServerRecorder>,
+    recorders: BTreeMap<String, AccessRecorder>,
 }
 
 /// Completes when plugins are not waited for any more.
@@ -113,8 +114,8 @@ impl Builder {
         self
     }
 
-    /// Records what a confined server is refused, or would be; see [`ServerRecorder`].
-    pub fn record_server(mut self, server: impl Into<String>, recorder: ServerRecorder) -> Self {
+    /// Records what a confined server is refused, or would be; see [`AccessRecorder`].
+    pub fn record_server(mut self, server: impl Into<String>, recorder: AccessRecorder) -> Self {
         self.recorders.insert(server.into(), recorder);
         self
     }
@@ -384,13 +385,13 @@ impl Builder {
         let is_recorded = store.is_some() || state.is_some();
         let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
         let store = Arc::new(store.map_or_else(|| LazyStore::new(state_file), LazyStore::from));
-        let permissions = CallPermissions::new(store.clone(), services.call_approver.clone());
+        let permissions = CallApprovalGate::new(store.clone(), services.call_approver.clone());
         let permissions = Arc::new(permissions);
         let run_limits = run_limits.unwrap_or_else(|| {
             let first = sources.configs.first().map(|config| config.runs);
             RunLimits::from(first.unwrap_or_default())
         });
-        let runs = RunServices::new(InStore::new(store.clone(), Runs::new), run_limits);
+        let runs = RunServices::new(LazyInStore::new(store.clone(), Runs::new), run_limits);
         let backend = StateBackend::new(store.clone());
         services.state = Arc::new(backend.in_project(sources.workspace.clone()));
         let history = match is_recorded {
@@ -423,7 +424,7 @@ impl Builder {
             places: Semaphore::new(2 * available_parallelism().map_or(2, usize::from)),
         });
 
-        let config = combine::speaking_for(&sources.configs, Origin::Bundled);
+        let config = combine::speaking_for(&sources.configs, PluginOrigin::Bundled);
         let limits = config.map_or_else(Limits::default, |config| config.limits.clone());
         let builtins = builtins.into_iter().map(async |(id, plugin)| {
             let schemas = factory.loader.schemas().clone();
@@ -463,7 +464,7 @@ impl Builder {
             store,
             allocation,
             decision_files,
-            invoke_context: Arc::new(InvokeContext {
+            invoke_context: Arc::new(InvokeServices {
                 news: news.clone(),
                 history,
                 results,
@@ -477,7 +478,7 @@ impl Builder {
         });
         let latest: Weak<dyn LatestRegistry> = Arc::<Inner>::downgrade(&inner);
         let _ = inner.invoke_context.latest.set(latest);
-        let platform_api: Weak<dyn PlatformApi> = Arc::<Inner>::downgrade(&inner);
+        let platform_api: Weak<dyn OtherPlugins> = Arc::<Inner>::downgrade(&inner);
         host_services.lead_to(platform_api);
         let reregistering = tokio::spawn(reregister(Arc::downgrade(&inner), news));
         *inner.reregistering.lock().unwrap_or_else(PoisonError::into_inner) = Some(reregistering);
@@ -490,12 +491,12 @@ fn open_history(
     folder: Option<PathBuf>,
     store: Arc<LazyStore>,
     configs: &[Config],
-) -> Option<CallRecorder> {
+) -> Option<HistoryHandle> {
     let settings = configs.first().map(|config| config.history).unwrap_or_default();
     if !settings.enabled {
         return None;
     }
-    CallRecorder::open(folder, store, u64::from(settings.max_mib) << 20)
+    HistoryHandle::open(folder, store, u64::from(settings.max_mib) << 20)
         .inspect_err(|error| tracing::warn!("calls are not recorded: {error}"))
         .ok()
 }
@@ -535,9 +536,9 @@ impl PluginFactory {
         let bound: Vec<Candidate> =
             candidates.iter().filter(|candidate| candidate.lock_entry.is_some()).cloned().collect();
         let contents = match bound.is_empty() {
-            true => Contents::default(),
+            true => ContentDigests::default(),
             // It reads files.
-            false => tokio::task::spawn_blocking(move || Contents::read(&bound))
+            false => tokio::task::spawn_blocking(move || ContentDigests::read(&bound))
                 .await
                 .expect("reading does not panic, and is not aborted"),
         };

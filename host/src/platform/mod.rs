@@ -5,8 +5,8 @@
 //! they have changed. Here is what is done with the plugins.
 
 mod build;
+mod plugin_report;
 mod reload;
-mod report;
 mod reregister;
 mod runs;
 mod skills;
@@ -33,20 +33,22 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
 pub use build::{BuildError, Builder};
+pub use plugin_report::{PluginReport, PluginState};
 pub use reload::Difference;
-pub use report::{PluginReport, PluginState};
-pub use runs::{CalledTool, RunOutcome, RunReport, RunUsage, Runner};
+pub use runs::{RunOutcome, RunReport, RunUsage, ScriptRunner, ToolCallCount};
 pub use watch::{OnChange, Watch, WatchError};
 
 use crate::call::escape;
 use crate::call::mask::Masked;
 use crate::call::{Call, CallError, Caller, HookOutcome, HookReport};
-use crate::capability::granted::PlatformApi;
+use crate::capability::granted::OtherPlugins;
 use crate::capability::server::ServerReport;
 use crate::capability::services::{
     ApprovalScope, CallApprovalError, LazyStore, PendingCall, StateBackend, StoreError,
 };
-use crate::invoke::{self, InvokeContext, LatestRegistry, Model, OperationContext, ReadLimit};
+use crate::invoke::{
+    self, InvokeServices, LatestRegistry, OperationContext, ReadLimit, ServedModel,
+};
 use crate::observe::event::Subscription;
 use crate::register::Registry;
 use crate::runtime::{Allocation, CompletionStream};
@@ -67,7 +69,7 @@ struct Inner {
     /// What the current state was built from. A task that replaces the state locks it.
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
-    invoke_context: Arc<InvokeContext>,
+    invoke_context: Arc<InvokeServices>,
     /// Files beside those of plugins that decide what is loaded.
     decision_files: BTreeSet<PathBuf>,
     /// Set during shutdown: the state is not replaced any more.
@@ -130,7 +132,7 @@ impl LatestRegistry for Inner {
 }
 
 #[async_trait]
-impl PlatformApi for Inner {
+impl OtherPlugins for Inner {
     fn tools(&self, is_allowed: &dyn Fn(&str) -> bool) -> Vec<ToolDefinition> {
         let registry = self.registry();
         let allowed = registry.tools().filter(|(_, tool)| is_allowed(tool.name.as_str()));
@@ -444,7 +446,7 @@ impl Platform {
     }
 
     /// Lists the models of all providers.
-    pub async fn models(&self) -> Vec<Model> {
+    pub async fn models(&self) -> Vec<ServedModel> {
         invoke::provider::models(&self.registry()).await
     }
 

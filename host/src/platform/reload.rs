@@ -25,11 +25,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::build::PluginFactory;
-use super::report::left_out;
+use super::plugin_report::left_out;
 use super::{Current, Inner, Platform, PluginReport, PluginState};
 use crate::capability::services::ask_pins;
 use crate::load::Loader;
-use crate::observe::event::{Event, PluginChange};
+use crate::observe::event::{DiskChange, Event};
 use crate::register::{RegisteredPlugin, Registry, RegistrySettings};
 use crate::runtime::RetiringPlugin;
 
@@ -110,7 +110,7 @@ pub struct Difference {
     /// The plugin.
     pub plugin: String,
     /// In what way it differs.
-    pub change: PluginChange,
+    pub change: DiskChange,
 }
 
 impl Plugins {
@@ -235,7 +235,7 @@ impl Plugins {
             } else {
                 self.replaced.extend(slot.registered);
                 let plugin = id.as_str().into();
-                events.push(Event::Reloaded { plugin, change: PluginChange::Removed });
+                events.push(Event::Reloaded { plugin, change: DiskChange::Removed });
             }
         }
 
@@ -352,9 +352,9 @@ impl DiskState {
         let found = self.discovery.candidates.iter().zip(&self.fingerprints);
         let differs = found.filter_map(|(candidate, fingerprint)| {
             let change = match known.get(candidate.id()) {
-                None => PluginChange::Added,
+                None => DiskChange::Added,
                 Some(slot) if slot.is_made_of(fingerprint) => return None,
-                Some(_) => PluginChange::Modified,
+                Some(_) => DiskChange::Modified,
             };
             Some(Difference { plugin: candidate.id().to_string(), change })
         });
@@ -366,7 +366,7 @@ impl DiskState {
         let gone = slots
             .iter()
             .filter(|slot| !is_there(slot))
-            .map(|slot| Difference { plugin: slot.id.clone(), change: PluginChange::Removed });
+            .map(|slot| Difference { plugin: slot.id.clone(), change: DiskChange::Removed });
         differs.chain(gone).collect()
     }
 }
@@ -441,7 +441,7 @@ impl PluginSlot {
         stays: bool,
     ) -> (Self, Option<Arc<RegisteredPlugin>>, Event) {
         let plugin: Arc<str> = self.id.as_str().into();
-        let change = if former.is_some() { PluginChange::Modified } else { PluginChange::Added };
+        let change = if former.is_some() { DiskChange::Modified } else { DiskChange::Added };
         if self.registered.is_some() {
             let replaced = former.and_then(|former| former.registered);
             return (self, replaced, Event::Reloaded { plugin, change });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{Inner, report};
+use super::{Inner, plugin_report};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
 use crate::register::register_again;
@@ -42,7 +42,7 @@ impl Inner {
             }
             Some(match register_again(&former).await {
                 Ok(registered) => {
-                    slot.report = report::there(&registered);
+                    slot.report = plugin_report::there(&registered);
                     slot.registered = Some(Arc::new(registered));
                     Event::Registered { plugin }
                 }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
-use tenon_config::call_policy::CallPolicy;
-use tenon_config::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolRule};
+use tenon_config::call_policy::ToolCallPolicy;
+use tenon_config::config::{DEFAULT_RETRY_BACKOFF, SideEffects, ToolSettings};
 use tenon_types::{Error, ErrorCode, ToolAnnotations};
 
 use crate::call::Failure;
@@ -21,7 +21,7 @@ pub(crate) struct CallSettings {
     pub(crate) attempts: u32,
     backoff: Duration,
     /// What decides of its calls; nothing where each is made.
-    pub(crate) policy: Option<Arc<CallPolicy>>,
+    pub(crate) policy: Option<Arc<ToolCallPolicy>>,
 }
 
 impl CallSettings {
@@ -36,7 +36,7 @@ impl CallSettings {
 
     /// How a tool is called by what the operator says of it and its plugin's hints, as far as they are
     /// believed.
-    pub(crate) fn new(hints: Option<&ToolAnnotations>, said: ToolRule) -> Self {
+    pub(crate) fn new(hints: Option<&ToolAnnotations>, said: ToolSettings) -> Self {
         let repeatable = match said.side_effects {
             Some(effects) => effects != SideEffects::Repeated,
             None => hints.is_some_and(|hints| {
@@ -54,7 +54,7 @@ impl CallSettings {
     }
 
     /// The same, with what decides of its calls.
-    pub(crate) fn with_policy(self, policy: CallPolicy) -> Self {
+    pub(crate) fn with_policy(self, policy: ToolCallPolicy) -> Self {
         let policy = (!policy.allows_all()).then(|| Arc::new(policy));
         Self { policy, ..self }
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use tenon_config::config::Config;
     use tenon_config::config::combine::ToolRules;
-    use tenon_config::discover::Origin;
+    use tenon_config::discover::PluginOrigin;
 
     fn constraints(
         config: &str,
@@ -95,7 +95,7 @@ mod tests {
         let annotations =
             ToolAnnotations { read_only, destructive: None, idempotent, open_world: None };
         let rules = ToolRules::new(&[config]);
-        CallSettings::new(Some(&annotations), rules.of("p__t", "p__t", Origin::Config.into()))
+        CallSettings::new(Some(&annotations), rules.of("p__t", "p__t", PluginOrigin::Config.into()))
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             let config = Config::parse(rule, "tenon.toml").expect("it is read");
             CallSettings::new(
                 None,
-                ToolRules::new(&[config]).of("p__t", "p__t", Origin::Config.into()),
+                ToolRules::new(&[config]).of("p__t", "p__t", PluginOrigin::Config.into()),
             )
             .attempts
         };

@@ -13,7 +13,7 @@ use crate::observe::history::weight::{weigh, weigh_members};
 
 /// An outcome that was checked.
 #[derive(Debug, Clone)]
-pub(crate) enum CheckedDecision {
+pub(crate) enum ValidatedDecision {
     Continue,
     Replace(Replacement),
     Veto(String),
@@ -51,7 +51,7 @@ const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// The answers of one plugin.
 #[derive(Default)]
-pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookQuestion, CheckedDecision)>>);
+pub(crate) struct HookCache(Mutex<HashMap<CallFingerprint, (HookQuestion, ValidatedDecision)>>);
 
 /// What a handler is asked.
 #[derive(PartialEq)]
@@ -73,16 +73,16 @@ impl HookQuestion {
 }
 
 impl HookCache {
-    pub(crate) fn answer(&self, question: &HookQuestion) -> Option<CheckedDecision> {
+    pub(crate) fn answer(&self, question: &HookQuestion) -> Option<ValidatedDecision> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, decision) = answers.get(&question.fingerprint)?;
         (asked == question).then(|| decision.clone())
     }
 
-    pub(crate) fn remember(&self, question: HookQuestion, decision: &CheckedDecision) {
+    pub(crate) fn remember(&self, question: HookQuestion, decision: &ValidatedDecision) {
         let replaced = match decision {
-            CheckedDecision::Replace(replacement) => replacement.weight(),
-            CheckedDecision::Continue | CheckedDecision::Veto(_) => 0,
+            ValidatedDecision::Replace(replacement) => replacement.weight(),
+            ValidatedDecision::Continue | ValidatedDecision::Veto(_) => 0,
         };
         if weigh_members(question.context.members()) + replaced > MAX_QUESTION_BYTES {
             return;
@@ -109,8 +109,8 @@ mod tests {
             HookQuestion::new(&HookPoint::BeforePlan, &context, &caller)
         };
         let memory = HookCache::default();
-        memory.remember(question("a"), &CheckedDecision::Veto("no".into()));
-        assert!(matches!(memory.answer(&question("a")), Some(CheckedDecision::Veto(_))));
+        memory.remember(question("a"), &ValidatedDecision::Veto("no".into()));
+        assert!(matches!(memory.answer(&question("a")), Some(ValidatedDecision::Veto(_))));
         assert!(memory.answer(&question("b")).is_none());
         // Another question that is made to have the same fingerprint.
         let forged = HookQuestion { fingerprint: question("a").fingerprint, ..question("b") };
@@ -118,7 +118,7 @@ mod tests {
         let other = HookQuestion { agent: Some("other".into()), ..question("a") };
         assert!(memory.answer(&other).is_none());
         // What is large is not kept.
-        memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &CheckedDecision::Continue);
+        memory.remember(question(&"x".repeat(MAX_QUESTION_BYTES)), &ValidatedDecision::Continue);
         assert!(memory.answer(&question(&"x".repeat(MAX_QUESTION_BYTES))).is_none());
     }
 }

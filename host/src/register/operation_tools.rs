@@ -1,5 +1,5 @@
 //! The host's own operations on a plugin's resources and prompts, as tools beside the plugin's own: a model
-//! can list and read what is there. How they are done is in [`crate::invoke::operations`].
+//! can list and read what is there. How they are done is in [`crate::invoke::mcp_operations`].
 
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};

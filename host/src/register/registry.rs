@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tenon_config::call_policy::{CallExplanation, CallFacts, CallPolicy, CallRules};
+use tenon_config::call_policy::{CallExplanation, CallFacts, CallRules, ToolCallPolicy};
 use tenon_config::config::combine::{
-    BelievedServers, OriginSettings, Owner, ToolFilters, ToolRules,
+    BelievedServers, OriginSettings, PluginOwner, ToolFilters, ToolRules,
 };
-use tenon_config::config::{Config, OnFailure, ResourceTools, ToolRule};
+use tenon_config::config::{Config, OnFailure, ResourceTools, ToolSettings};
 use tenon_config::diagnostic::Diagnostic;
-use tenon_config::discover::{Candidate, Origin, PluginKind};
+use tenon_config::discover::{Candidate, PluginKind, PluginOrigin};
 use tenon_config::limits::Limits;
 use tenon_config::pins::{self, DefinitionKind, Quarantine};
 use tenon_config::secret::{Redactor, SecretValues};
@@ -184,8 +184,8 @@ impl RegistrySettings {
     pub(crate) fn new(configs: &[Config], quarantine: Quarantine) -> Self {
         Self {
             on_failure: configs.first().map(|first| first.hooks.on_failure).unwrap_or_default(),
-            project: OriginSettings::of(configs, Origin::Config),
-            user: OriginSettings::of(configs, Origin::User),
+            project: OriginSettings::of(configs, PluginOrigin::Config),
+            user: OriginSettings::of(configs, PluginOrigin::User),
             tools: ToolRules::new(configs),
             calls: CallRules::new(configs),
             believed: BelievedServers::new(configs),
@@ -206,23 +206,23 @@ impl RegistrySettings {
     }
 
     /// What holds for the hooks and names of plugins of an origin.
-    pub(crate) fn of(&self, origin: Origin) -> &OriginSettings {
+    pub(crate) fn of(&self, origin: PluginOrigin) -> &OriginSettings {
         if origin.is_of_project() { &self.project } else { &self.user }
     }
 
     /// The name that a plugin's tool has for callers.
-    fn name_of(&self, plugin: ToolOwner<'_>, tool: &str) -> ToolName {
+    fn name_of(&self, plugin: ToolNaming<'_>, tool: &str) -> ToolName {
         self.of(plugin.owner.origin).names.style.render(plugin.id, plugin.namespace, tool)
     }
 
     /// All that is said of which tools of a plugin are wanted.
-    fn filters(&self, plugin: ToolOwner<'_>) -> Vec<ToolFilter> {
+    fn filters(&self, plugin: ToolNaming<'_>) -> Vec<ToolFilter> {
         let own = self.entries.get(plugin.id);
         self.filters.of(plugin.id, plugin.owner).chain(own).cloned().collect()
     }
 
     /// What the operator says of a tool of a plugin.
-    fn rule(&self, plugin: ToolOwner<'_>, name: &ToolName, original: &str) -> ToolRule {
+    fn rule(&self, plugin: ToolNaming<'_>, name: &ToolName, original: &str) -> ToolSettings {
         let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
         self.tools.of(name.as_str(), users_name.as_str(), plugin.owner)
     }
@@ -230,12 +230,12 @@ impl RegistrySettings {
     /// What decides of the calls of a tool of a plugin.
     fn policy(
         &self,
-        plugin: ToolOwner<'_>,
+        plugin: ToolNaming<'_>,
         name: &ToolName,
         original: &str,
         hints: ToolAnnotations,
         is_of_host: bool,
-    ) -> CallPolicy {
+    ) -> ToolCallPolicy {
         let users_name = self.user.names.style.render(plugin.id, plugin.namespace, original);
         // What the host does with any plugin is also called by the name that it has for all of them.
         let names = [name.as_str(), original];
@@ -246,19 +246,19 @@ impl RegistrySettings {
 
 /// What decides how the tools of a plugin are named, and what is said of them.
 #[derive(Clone, Copy)]
-struct ToolOwner<'a> {
+struct ToolNaming<'a> {
     id: &'a str,
     namespace: &'a str,
-    owner: Owner,
+    owner: PluginOwner,
 }
 
-impl<'a> From<&'a LoadedPlugin> for ToolOwner<'a> {
+impl<'a> From<&'a LoadedPlugin> for ToolNaming<'a> {
     fn from(loaded: &'a LoadedPlugin) -> Self {
         Self { id: loaded.id(), namespace: loaded.namespace(), owner: loaded.owner() }
     }
 }
 
-impl<'a> From<&'a Candidate> for ToolOwner<'a> {
+impl<'a> From<&'a Candidate> for ToolNaming<'a> {
     fn from(candidate: &'a Candidate) -> Self {
         Self { id: candidate.id(), namespace: candidate.namespace(), owner: candidate.owner() }
     }
@@ -270,7 +270,7 @@ pub fn disabled_tool(configs: &[Config], candidate: &Candidate, tool: &str) -> O
     let settings = RegistrySettings::new(configs, Quarantine::default());
     let entry = (candidate.id(), &candidate.rules.tools);
     let settings = settings.with_entries([entry].into_iter());
-    let plugin = ToolOwner::from(candidate);
+    let plugin = ToolNaming::from(candidate);
     let name = settings.name_of(plugin, tool);
     let filtered = settings.filters(plugin).iter().find_map(|filter| filter.leaves_out(tool));
     let by = match filtered {
@@ -440,7 +440,7 @@ impl Registry {
             let ids: Vec<Arc<str>> = plugins.iter().map(|loaded| loaded.id().clone()).collect();
             let name = ToolName::shared(operation.name());
             let is_shielded = plugins.iter().any(|loaded| loaded.owner().is_shielded);
-            let owner = Owner { origin: Origin::User, is_shielded };
+            let owner = PluginOwner { origin: PluginOrigin::User, is_shielded };
             let rule = self.settings.tools.of(name.as_str(), name.as_str(), owner);
             if self.owner(&name).is_some() {
                 continue;
@@ -779,7 +779,7 @@ impl Registry {
             let patterns = config.tools.iter().map(|(pattern, _)| pattern);
             for pattern in patterns.filter(|pattern| !may_fit(pattern)) {
                 let meant = nearest(pattern, names());
-                let is_elsewhere = config.origin == Origin::User && meant.is_none();
+                let is_elsewhere = config.origin == PluginOrigin::User && meant.is_none();
                 if is_elsewhere || names().any(|name| fits(pattern, name)) {
                     continue;
                 }

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 pub(super) struct ServerActivity {
     /// How long it runs without being used.
     limit: Duration,
-    state: Mutex<ActivityState>,
+    state: Mutex<ServerActivityState>,
 }
 
-struct ActivityState {
+struct ServerActivityState {
     calls: usize,
     /// The resources of which somebody wants to know that they change.
     subscriptions: BTreeSet<String>,
@@ -24,9 +24,9 @@ struct ActivityState {
 }
 
 /// A call that uses a server.
-pub(super) struct ActivityGuard<'a>(&'a ServerActivity);
+pub(super) struct ServerUseGuard<'a>(&'a ServerActivity);
 
-impl Drop for ActivityGuard<'_> {
+impl Drop for ServerUseGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.calls -= 1;
@@ -44,7 +44,7 @@ impl Drop for ServerActivity {
 
 impl ServerActivity {
     pub(super) fn new(limit: Duration) -> Self {
-        let state = ActivityState {
+        let state = ServerActivityState {
             calls: 0,
             subscriptions: BTreeSet::new(),
             last: Instant::now(),
@@ -57,16 +57,16 @@ impl ServerActivity {
         self.limit
     }
 
-    fn state(&self) -> MutexGuard<'_, ActivityState> {
+    fn state(&self) -> MutexGuard<'_, ServerActivityState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call begins. `watch` spawns the task that waits for the server to be idle, where there is none.
-    pub(super) fn begin(&self, watch: impl FnOnce() -> AbortHandle) -> ActivityGuard<'_> {
+    pub(super) fn begin(&self, watch: impl FnOnce() -> AbortHandle) -> ServerUseGuard<'_> {
         let mut state = self.state();
         state.calls += 1;
         state.watcher.get_or_insert_with(watch);
-        ActivityGuard(self)
+        ServerUseGuard(self)
     }
 
     /// A subscription was made.
@@ -95,7 +95,7 @@ impl ServerActivity {
     }
 }
 
-impl ActivityState {
+impl ServerActivityState {
     fn time_left(&self, limit: Duration) -> Duration {
         match self.calls == 0 && self.subscriptions.is_empty() {
             true => limit.saturating_sub(self.last.elapsed()),

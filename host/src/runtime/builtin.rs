@@ -37,11 +37,11 @@ pub struct ResourceRequest {
 /// Resources of a built-in plugin: one, or those of a template.
 struct BuiltinResource {
     template: UriTemplate,
-    listed: Listed,
+    listed: ResourceOrTemplate,
     handler: ResourceClosure,
 }
 
-enum Listed {
+enum ResourceOrTemplate {
     Resource(ListedResource),
     Template(ResourceTemplate),
 }
@@ -121,13 +121,13 @@ impl Builtin {
     {
         let template = UriTemplate::parse(&link.uri)?;
         let listed = match template.is_fixed() {
-            true => Listed::Resource(ListedResource { link, extra: None }),
+            true => ResourceOrTemplate::Resource(ListedResource { link, extra: None }),
             false => {
                 let ResourceLink { uri, name, title, description, mime_type, size: _ } = link;
                 let (uri_template, extra) = (uri, None);
                 let template =
                     ResourceTemplate { uri_template, name, title, description, mime_type, extra };
-                Listed::Template(template)
+                ResourceOrTemplate::Template(template)
             }
         };
         let handler: ResourceClosure =
@@ -246,8 +246,8 @@ impl Plugin for Builtin {
     ) -> Result<ResourcePage, Failure> {
         only_page(cursor)?;
         let resources = self.resources.iter().filter_map(|resource| match &resource.listed {
-            Listed::Resource(listed) => Some(listed.clone()),
-            Listed::Template(_) => None,
+            ResourceOrTemplate::Resource(listed) => Some(listed.clone()),
+            ResourceOrTemplate::Template(_) => None,
         });
         Ok(ResourcePage { resources: resources.collect(), next: None })
     }
@@ -259,8 +259,8 @@ impl Plugin for Builtin {
     ) -> Result<TemplatePage, Failure> {
         only_page(cursor)?;
         let templates = self.resources.iter().filter_map(|resource| match &resource.listed {
-            Listed::Template(template) => Some(template.clone()),
-            Listed::Resource(_) => None,
+            ResourceOrTemplate::Template(template) => Some(template.clone()),
+            ResourceOrTemplate::Resource(_) => None,
         });
         Ok(TemplatePage { templates: templates.collect(), next: None })
     }

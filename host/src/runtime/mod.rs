@@ -34,8 +34,8 @@ pub use rhai::{
     check_script,
 };
 pub(crate) use rhai::{
-    RhaiPlugin, RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ScriptConfig,
-    Threads, ToolFunctions, promote, value_of,
+    RhaiPlugin, RunAnswer, RunCall, RunEnd, RunHost, RunScript, RunStopped, ScriptSetup, Threads,
+    ToolFunctions, ToolQuery, promote, value_of,
 };
 pub(crate) use supervised_bridge::SupervisedBridge;
 pub(crate) use wasm::EngineOptions;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tenon_config::limits::{MAX_DURATION, MAX_PAGES};
-use tenon_config::pins::{Definition, DefinitionKind};
+use tenon_config::pins::{DefinitionKind, McpDefinition};
 use tenon_config::secret::Redactor;
 use tenon_config::tool_hooks::ServerHook;
 use tenon_types::{
@@ -20,7 +20,7 @@ use tenon_types::{
 };
 use tokio::time::Instant;
 
-use super::activity::{ActivityGuard, ServerActivity};
+use super::activity::{ServerActivity, ServerUseGuard};
 use super::tool_hooks;
 use crate::call::escape;
 use crate::call::mask::{self, MaskSecrets, Unmasked};
@@ -33,11 +33,11 @@ const REGISTRATION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// See the module.
 pub(crate) struct SupervisedBridge<P> {
-    inner: Arc<Inner<P>>,
+    inner: Arc<SharedBridge<P>>,
 }
 
 /// What is there for as long as a server is being asked what it has, whoever waits for it.
-pub(crate) struct Inner<P> {
+pub(crate) struct SharedBridge<P> {
     bridge: P,
     supervisor: Arc<Supervisor>,
     redactor: Arc<Redactor>,
@@ -58,14 +58,14 @@ pub(crate) struct Inner<P> {
 type Asking = Shared<BoxFuture<'static, Result<(), Failure>>>;
 
 impl<P> Deref for SupervisedBridge<P> {
-    type Target = Inner<P>;
+    type Target = SharedBridge<P>;
 
-    fn deref(&self) -> &Inner<P> {
+    fn deref(&self) -> &SharedBridge<P> {
         &self.inner
     }
 }
 
-impl<P: Plugin> Inner<P> {
+impl<P: Plugin> SharedBridge<P> {
     /// Asks the server what it has.
     async fn ask(self: &Arc<Self>) -> Result<(), Failure> {
         let _use = self.begin_use();
@@ -91,7 +91,7 @@ impl<P: Plugin> Inner<P> {
     }
 
     /// The server is used until what is returned is dropped. It ends when it was not for long.
-    fn begin_use(self: &Arc<Self>) -> Option<ActivityGuard<'_>> {
+    fn begin_use(self: &Arc<Self>) -> Option<ServerUseGuard<'_>> {
         let activity = self.activity.as_ref()?;
         Some(activity.begin(|| {
             let watching = watch_idle(Arc::downgrade(self), activity.limit());
@@ -107,7 +107,7 @@ impl<P: Plugin> Inner<P> {
 }
 
 /// Waits until a server is idle for too long, and ends it.
-async fn watch_idle<P: Plugin>(inner: Weak<Inner<P>>, limit: Duration) {
+async fn watch_idle<P: Plugin>(inner: Weak<SharedBridge<P>>, limit: Duration) {
     let mut pause = limit;
     loop {
         tokio::time::sleep(pause).await;
@@ -133,7 +133,7 @@ impl<P: Plugin> SupervisedBridge<P> {
         hooks: Vec<ServerHook>,
         idle: Option<Duration>,
     ) -> Self {
-        let inner = Inner {
+        let inner = SharedBridge {
             bridge,
             supervisor,
             redactor: Arc::new(redactor),
@@ -214,7 +214,7 @@ impl<P: Plugin> SupervisedBridge<P> {
         is_whole: bool,
         name: fn(&T) -> &str,
         show: fn(&mut T),
-        define: fn(&T) -> Definition,
+        define: fn(&T) -> McpDefinition,
     ) {
         // Names are kept and shown where they are compared.
         mask::leave_out(&self.redactor, items);
@@ -360,7 +360,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
             is_whole,
             |of| &of.link.uri,
             escape::resource,
-            Definition::of_resource,
+            McpDefinition::of_resource,
         )
         .await;
         Ok(page)
@@ -382,7 +382,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
             is_whole,
             |of| &of.uri_template,
             escape::template,
-            Definition::of_template,
+            McpDefinition::of_template,
         )
         .await;
         Ok(page)
@@ -430,7 +430,7 @@ impl<P: Plugin> Plugin for SupervisedBridge<P> {
             is_whole,
             |of| &of.name,
             escape::prompt_definition,
-            Definition::of_prompt,
+            McpDefinition::of_prompt,
         )
         .await;
         Ok(page)

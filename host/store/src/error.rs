@@ -123,13 +123,13 @@ pub enum StoreError {
 pub(crate) type StoreResult<T> = Result<T, StoreError>;
 
 /// A failure in the middle of an operation, where the database is not named yet.
-pub(crate) enum Failure {
+pub(crate) enum RawStoreError {
     Io(io::Error),
     Sqlite(rusqlite::Error),
     State(StoreError),
 }
 
-impl Failure {
+impl RawStoreError {
     /// The error of an operation on the database in this file.
     pub(crate) fn at(self, path: &Path) -> StoreError {
         let path = path.to_path_buf();
@@ -165,19 +165,19 @@ impl Failure {
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for RawStoreError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for RawStoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for RawStoreError {
     fn from(error: StoreError) -> Self {
         Self::State(error)
     }

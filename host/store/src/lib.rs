@@ -31,12 +31,12 @@ mod bucket;
 mod error;
 #[cfg(any(test, feature = "expectations"))]
 pub mod expectations;
-mod id;
 mod item;
 mod lazy;
-mod lock;
+mod liveness_lock;
 mod log;
 pub mod rules;
+mod short_id;
 mod sqlite;
 mod state;
 #[cfg(test)]
@@ -45,16 +45,16 @@ mod tests;
 pub use batch::{BatchStore, Change};
 pub use bucket::{Bucket, Scope};
 pub use error::StoreError;
-pub use id::IdKind;
 pub use item::{
     Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_ITEM_BYTES, MAX_PAGE_ITEMS, all_items,
 };
 pub use lazy::{FILE_NAME, LazyStore};
-pub use lock::{HeldLock, LivenessLock, LockStore};
+pub use liveness_lock::{HeldLock, LivenessLock, LockStore};
 pub use log::{
-    Durability, ENTRY_OVERHEAD_BYTES, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
-    MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry, check_log,
+    Durability, ENTRY_OVERHEAD_BYTES, LogEntry, LogHash, LogIntegrity, LogPolicy, LogStore,
+    LogSummary, MAX_BATCH_ENTRIES, MAX_ENTRY_BYTES, NewEntry, check_log,
 };
+pub use short_id::IdKind;
 pub use sqlite::SqliteStore;
 pub use state::{BucketUsage, KeyPage, Quota, StateStore, SwapOutcome};
 pub use state::{MAX_BATCH_BYTES, MAX_BATCH_KEYS, MAX_KEY_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES};

@@ -197,7 +197,7 @@ pub trait LogStore: Send + Sync + 'static {
 
 /// Whether a log is as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogCheck {
+pub enum LogIntegrity {
     /// Each entry is bound to the one before, from the oldest that is kept to the last.
     Whole(LogSummary),
     /// The entry with this number is missing, or is not what was written.
@@ -209,29 +209,35 @@ pub enum LogCheck {
 /// # Errors
 ///
 /// Where the database fails.
-pub fn check_log(store: &dyn LogStore, log: &str) -> StoreResult<LogCheck> {
+pub fn check_log(store: &dyn LogStore, log: &str) -> StoreResult<LogIntegrity> {
     loop {
-        let Some(summary) = store.log(log)? else { return Ok(LogCheck::Whole(LogSummary::EMPTY)) };
+        let Some(summary) = store.log(log)? else {
+            return Ok(LogIntegrity::Whole(LogSummary::EMPTY));
+        };
         match check_entries(store, log, summary)? {
             // What was read may have been removed for new entries since.
-            LogCheck::Broken(_)
+            LogIntegrity::Broken(_)
                 if store.log(log)?.is_some_and(|now| now.first != summary.first) => {}
             checked => return Ok(checked),
         }
     }
 }
 
-fn check_entries(store: &dyn LogStore, log: &str, summary: LogSummary) -> StoreResult<LogCheck> {
+fn check_entries(
+    store: &dyn LogStore,
+    log: &str,
+    summary: LogSummary,
+) -> StoreResult<LogIntegrity> {
     let (mut number, mut hash, mut bytes) = (summary.first, summary.before, 0);
     while number < summary.next {
         let entries = store.entries_from(log, number, MAX_BATCH_ENTRIES)?;
         if entries.is_empty() {
-            return Ok(LogCheck::Broken(number));
+            return Ok(LogIntegrity::Broken(number));
         }
         for entry in entries.into_iter().take_while(|entry| entry.number < summary.next) {
             hash = hash.next(number, entry.at, &entry.value);
             if entry.number != number || entry.hash != hash {
-                return Ok(LogCheck::Broken(number));
+                return Ok(LogIntegrity::Broken(number));
             }
             bytes += entry_bytes(entry.value.len() as u64);
             number += 1;
@@ -242,8 +248,8 @@ fn check_entries(store: &dyn LogStore, log: &str, summary: LogSummary) -> StoreR
     let is_stray =
         !follows.is_empty() && store.log(log)?.is_some_and(|now| now.next == summary.next);
     match hash == summary.last && bytes == summary.bytes && !is_stray {
-        true => Ok(LogCheck::Whole(summary)),
+        true => Ok(LogIntegrity::Whole(summary)),
         // The last entries are missing, there are more, or what is said of all of them is wrong.
-        false => Ok(LogCheck::Broken(number)),
+        false => Ok(LogIntegrity::Broken(number)),
     }
 }

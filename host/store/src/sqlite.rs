@@ -1,11 +1,11 @@
 //! A store in a SQLite database. [`open`] makes and opens it; what is asked of it has a file for each kind.
 
-mod batch;
 mod item;
-mod lock;
+mod lock_files;
 mod log;
 pub(crate) mod open;
 mod state;
+mod transaction;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 use std::fmt;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::{Failure, StoreError, StoreResult};
+use crate::error::{RawStoreError, StoreError, StoreResult};
 use crate::log::Durability;
-use lock::{LockFolder, Locks};
+use lock_files::{LockFolder, Locks};
 
 /// How long a write waits for other processes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -93,7 +93,8 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|error| StoreError::Io(path.to_path_buf(), error.into()))?;
         let writer = open::writer(&path, busy_timeout).map_err(|failure| failure.at(&path))?;
-        let locks = LockFolder::beside(&path).map_err(|error| Failure::from(error).at(&path))?;
+        let locks =
+            LockFolder::beside(&path).map_err(|error| RawStoreError::from(error).at(&path))?;
         let (readers, locks) = (Some(Mutex::default()), Locks::Files(locks));
         Ok(Self { path, writer: Writer::new(writer), readers, busy_timeout, locks })
     }
@@ -112,7 +113,7 @@ impl SqliteStore {
 
     fn with_reader<T>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, Failure>,
+        read: impl FnOnce(&Connection) -> Result<T, RawStoreError>,
     ) -> StoreResult<T> {
         let Some(idle) = &self.readers else {
             return read(&lock(&self.writer).connection).map_err(|failure| failure.at(&self.path));
@@ -128,13 +129,13 @@ impl SqliteStore {
             }
             Ok(result)
         };
-        read().map_err(|failure: Failure| failure.at(&self.path))
+        read().map_err(|failure: RawStoreError| failure.at(&self.path))
     }
 
     /// Runs a change as one transaction, which an error rolls back, and which the disk has confirmed.
     fn write<T>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, RawStoreError>,
     ) -> StoreResult<T> {
         self.write_with(Durability::Disk, change)
     }
@@ -143,7 +144,7 @@ impl SqliteStore {
     fn write_with<T>(
         &self,
         durability: Durability,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, RawStoreError>,
     ) -> StoreResult<T> {
         let mut writer = lock(&self.writer);
         let run = || {
@@ -154,11 +155,11 @@ impl SqliteStore {
             transaction.commit()?;
             Ok(result)
         };
-        run().map_err(|failure: Failure| failure.at(&self.path))
+        run().map_err(|failure: RawStoreError| failure.at(&self.path))
     }
 }
 
-fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<(), Failure> {
+fn execute(connection: &Connection, sql: &str, params: impl Params) -> Result<(), RawStoreError> {
     connection.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
@@ -169,7 +170,7 @@ fn query<T>(
     sql: &str,
     params: impl Params,
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, RawStoreError> {
     Ok(connection.prepare_cached(sql)?.query_row(params, read).optional()?)
 }
 

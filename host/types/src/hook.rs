@@ -6,8 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 use tenon_contexts::{
     AfterCompletion, AfterEvaluate, AfterExecute, AfterPlan, AfterToolCall, BeforeCompletion,
-    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, CONTEXTS, Context, ContextInfo,
-    MemberKind, MessageReceived, MessageSending, OnLearning, OnPattern,
+    BeforeEvaluate, BeforeExecute, BeforePlan, BeforeToolCall, CONTEXTS, ContextInfo, MemberKind,
+    MessageReceived, MessageSending, OnLearning, OnPattern, PointContext,
 };
 
 use crate::mcp_json;
@@ -216,7 +216,7 @@ const fn row(
 }
 
 /// Checks that the members of a context have the types that the point says. Nothing is made of them: they may be large.
-fn is<C: Context>(context: &HookContext) -> Result<ParsedHookContext, String> {
+fn is<C: PointContext>(context: &HookContext) -> Result<ParsedHookContext, String> {
     for member in C::MEMBERS {
         if let Some(value) = context.get(member.name) {
             check_kind(member.kind, value).map_err(|error| error.to_string())?;

@@ -30,13 +30,13 @@ pub struct HookContext(Arc<Members>);
 
 #[derive(Clone, Default)]
 struct Members {
-    named: BTreeMap<String, MemberValue>,
+    named: BTreeMap<String, OwnOrSharedValue>,
     /// How long the JSON is, where that was asked.
     text_length: OnceLock<usize>,
 }
 
 impl Members {
-    fn new(named: BTreeMap<String, MemberValue>) -> Self {
+    fn new(named: BTreeMap<String, OwnOrSharedValue>) -> Self {
         Self { named, text_length: OnceLock::new() }
     }
 }
@@ -49,12 +49,12 @@ impl PartialEq for Members {
 
 /// A member. A call's arguments and results may be large: they are shared with the call, and not copied.
 #[derive(Clone)]
-enum MemberValue {
+enum OwnOrSharedValue {
     Own(Value),
     Shared(Arc<Value>),
 }
 
-impl MemberValue {
+impl OwnOrSharedValue {
     fn value(&self) -> &Value {
         match self {
             Self::Own(value) => value,
@@ -70,7 +70,7 @@ impl MemberValue {
     }
 }
 
-impl PartialEq for MemberValue {
+impl PartialEq for OwnOrSharedValue {
     fn eq(&self, other: &Self) -> bool {
         self.value() == other.value()
     }
@@ -88,7 +88,7 @@ impl HookContext {
 
     /// A member.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.named.get(name).map(MemberValue::value)
+        self.0.named.get(name).map(OwnOrSharedValue::value)
     }
 
     /// A member that is a text.
@@ -98,20 +98,20 @@ impl HookContext {
 
     /// Puts a member in.
     pub fn set(&mut self, name: &str, value: Value) {
-        self.insert(name, MemberValue::Own(value));
+        self.insert(name, OwnOrSharedValue::Own(value));
     }
 
     /// Puts a member in that others may have, too.
     pub fn share(&mut self, name: &str, value: Arc<Value>) {
-        self.insert(name, MemberValue::Shared(value));
+        self.insert(name, OwnOrSharedValue::Shared(value));
     }
 
-    fn insert(&mut self, name: &str, member: MemberValue) {
+    fn insert(&mut self, name: &str, member: OwnOrSharedValue) {
         self.named_mut().insert(name.to_string(), member);
     }
 
     /// The members, to be changed.
-    fn named_mut(&mut self) -> &mut BTreeMap<String, MemberValue> {
+    fn named_mut(&mut self) -> &mut BTreeMap<String, OwnOrSharedValue> {
         let members = Arc::make_mut(&mut self.0);
         members.text_length.take();
         &mut members.named
@@ -120,8 +120,8 @@ impl HookContext {
     /// Takes a member out.
     pub fn remove(&mut self, name: &str) -> Option<Arc<Value>> {
         Some(match self.named_mut().remove(name)? {
-            MemberValue::Own(value) => value.into(),
-            MemberValue::Shared(value) => value,
+            OwnOrSharedValue::Own(value) => value.into(),
+            OwnOrSharedValue::Shared(value) => value,
         })
     }
 
@@ -184,14 +184,15 @@ impl fmt::Debug for HookContext {
 
 impl From<Map<String, Value>> for HookContext {
     fn from(members: Map<String, Value>) -> Self {
-        let members = members.into_iter().map(|(name, value)| (name, MemberValue::Own(value)));
+        let members = members.into_iter().map(|(name, value)| (name, OwnOrSharedValue::Own(value)));
         Self(Arc::new(Members::new(members.collect())))
     }
 }
 
 impl FromIterator<(String, Arc<Value>)> for HookContext {
     fn from_iter<I: IntoIterator<Item = (String, Arc<Value>)>>(members: I) -> Self {
-        let members = members.into_iter().map(|(name, value)| (name, MemberValue::Shared(value)));
+        let members =
+            members.into_iter().map(|(name, value)| (name, OwnOrSharedValue::Shared(value)));
         Self(Arc::new(Members::new(members.collect())))
     }
 }

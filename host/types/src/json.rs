@@ -45,14 +45,14 @@ impl Json {
     ///
     /// What is wrong with a text that is not.
     pub fn parse(text: String) -> Result<Self, NotJson> {
-        let _: ValidJson =
+        let _: JsonValidation =
             serde_json::from_str(&text).map_err(|error| NotJson(error.to_string()))?;
         Ok(Self { text: text.into(), value: OnceLock::new() })
     }
 
     /// The same, and a text that is not JSON as the string that it is.
     pub fn parse_or_text(text: String) -> Self {
-        match serde_json::from_str::<ValidJson>(&text) {
+        match serde_json::from_str::<JsonValidation>(&text) {
             Ok(_) => Self { text: text.into(), value: OnceLock::new() },
             Err(_) => Value::String(text).into(),
         }
@@ -123,11 +123,11 @@ impl Json {
 }
 
 /// JSON that could be made a tree of, and is not: one of a long text is many times as long.
-pub(crate) struct ValidJson {
+pub(crate) struct JsonValidation {
     pub(crate) object: bool,
 }
 
-impl<'de> Deserialize<'de> for ValidJson {
+impl<'de> Deserialize<'de> for JsonValidation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValidJsonVisitor)
     }
@@ -136,44 +136,44 @@ impl<'de> Deserialize<'de> for ValidJson {
 struct ValidJsonVisitor;
 
 impl<'de> Visitor<'de> for ValidJsonVisitor {
-    type Value = ValidJson;
+    type Value = JsonValidation;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_unit<E>(self) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_bool<E>(self, _: bool) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_i64<E>(self, _: i64) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_u64<E>(self, _: u64) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_f64<E>(self, _: f64) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<ValidJson, E> {
-        Ok(ValidJson { object: false })
+    fn visit_str<E>(self, _: &str) -> Result<JsonValidation, E> {
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ValidJson, A::Error> {
-        while items.next_element::<ValidJson>()?.is_some() {}
-        Ok(ValidJson { object: false })
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<JsonValidation, A::Error> {
+        while items.next_element::<JsonValidation>()?.is_some() {}
+        Ok(JsonValidation { object: false })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ValidJson, A::Error> {
-        while members.next_entry::<ValidJson, ValidJson>()?.is_some() {}
-        Ok(ValidJson { object: true })
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<JsonValidation, A::Error> {
+        while members.next_entry::<JsonValidation, JsonValidation>()?.is_some() {}
+        Ok(JsonValidation { object: true })
     }
 }
 

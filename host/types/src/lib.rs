@@ -7,7 +7,7 @@
 //! Their fields are public and may be taken apart exhaustively: whoever masks or escapes what a plugin said does
 //! not compile when a field is added that it would pass on.
 
-mod call;
+mod call_context;
 pub mod completion_json;
 mod content;
 mod error;
@@ -16,20 +16,20 @@ pub mod hook;
 mod hook_context;
 mod json;
 mod language_model;
-mod log;
+mod log_level;
 pub mod mcp_json;
-mod message;
+mod mcp_operation;
+mod messaging;
 pub mod name;
-mod operation;
 mod prompt;
 mod registration;
-mod resource;
+mod resource_list;
 mod suggestions;
 pub mod text;
 mod tool;
 mod user;
 
-pub use call::CallContext;
+pub use call_context::CallContext;
 pub use content::{Content, ContentBlock, Media, ResourceBody, ResourceContents, ResourceLink};
 pub use error::{Error, ErrorCode};
 pub use evaluation::{Evaluation, Finding, Verdict};
@@ -41,12 +41,12 @@ pub use language_model::{
     ModelTool, Part, Reasoning, Role, SamplingOptions, StopReason, TokenUsage, ToolCall,
     ToolCallArguments, ToolCallResult, ToolCallStart, ToolChoice,
 };
-pub use log::LogLevel;
-pub use message::{IncomingMessage, Memory, OutgoingMessage};
-pub use operation::McpOperation;
+pub use log_level::LogLevel;
+pub use mcp_operation::McpOperation;
+pub use messaging::{IncomingMessage, Memory, OutgoingMessage};
 pub use prompt::{Prompt, PromptArgument, PromptDefinition, PromptMessage, PromptPage, PromptRole};
 pub use registration::{EvalDefinition, Identity, ProviderDefinition, Registration};
-pub use resource::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
+pub use resource_list::{ListedResource, ResourcePage, ResourceTemplate, TemplatePage};
 pub use suggestions::{ArgumentCompletion, CompletionReference, Suggestions};
 pub use tool::{ToolAnnotations, ToolDefinition, ToolResult};
 pub use user::{FormAnswer, FormRequest, INPUT_KEY, Root, UrlAnswer, UrlRequest};

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
-use crate::json::ValidJson;
+use crate::json::JsonValidation;
 use crate::{
     Content, ContentBlock, Evaluation, Finding, ListedResource, Media, Prompt, PromptArgument,
     PromptDefinition, PromptMessage, PromptRole, ResourceBody, ResourceContents, ResourceLink,
@@ -75,12 +75,12 @@ where
 }
 
 /// An object that is being written: the members that the contract names, and then all others.
-struct Object<M> {
+struct ObjectWriter<M> {
     form: M,
     written: Vec<&'static str>,
 }
 
-impl<M: SerializeMap> Object<M> {
+impl<M: SerializeMap> ObjectWriter<M> {
     fn begin<S: Serializer<SerializeMap = M>>(serializer: S) -> Result<Self, S::Error>
     where
         M: SerializeMap<Ok = S::Ok, Error = S::Error>,
@@ -125,7 +125,7 @@ impl Serialize for McpJson<'_, ToolDefinition> {
             extra,
         } = self.0;
         let mut others = Members::of(extra.as_deref());
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("name", name)?;
         form.optional("title", title.as_ref())?;
         if !description.is_empty() {
@@ -148,7 +148,7 @@ impl Serialize for McpJson<'_, ToolDefinition> {
 impl Serialize for McpJson<'_, ToolResult> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolResult { content, structured, is_error, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("content", &McpJsonItems(content))?;
         form.optional("structuredContent", structured.as_deref().map(JsonOrText).as_ref())?;
         form.member("isError", is_error)?;
@@ -167,7 +167,7 @@ impl Serialize for McpJson<'_, ContentBlock> {
             Content::ResourceLink(_) => "resource_link",
             Content::Resource(_) => "resource",
         };
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("type", &kind)?;
         match body {
             Content::Text(text) => form.member("text", text)?,
@@ -186,7 +186,7 @@ impl Serialize for McpJson<'_, ContentBlock> {
 impl Serialize for McpJson<'_, ResourceContents> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ResourceContents { uri, mime_type, body, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("uri", uri)?;
         form.optional("mimeType", mime_type.as_ref())?;
         match body {
@@ -200,7 +200,7 @@ impl Serialize for McpJson<'_, ResourceContents> {
 impl Serialize for McpJson<'_, ListedResource> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ListedResource { link, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         serialize_link(&mut form, link)?;
         form.end(&Members::of(extra.as_deref()))
     }
@@ -209,7 +209,7 @@ impl Serialize for McpJson<'_, ListedResource> {
 impl Serialize for McpJson<'_, ResourceTemplate> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ResourceTemplate { uri_template, name, title, description, mime_type, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("uriTemplate", uri_template)?;
         form.member("name", name)?;
         form.optional("title", title.as_ref())?;
@@ -222,7 +222,7 @@ impl Serialize for McpJson<'_, ResourceTemplate> {
 impl Serialize for McpJson<'_, PromptDefinition> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptDefinition { name, title, description, arguments, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("name", name)?;
         form.optional("title", title.as_ref())?;
         form.optional("description", description.as_ref())?;
@@ -236,7 +236,7 @@ impl Serialize for McpJson<'_, PromptDefinition> {
 impl Serialize for McpJson<'_, PromptArgument> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptArgument { name, title, description, required, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.member("name", name)?;
         form.optional("title", title.as_ref())?;
         form.optional("description", description.as_ref())?;
@@ -248,7 +248,7 @@ impl Serialize for McpJson<'_, PromptArgument> {
 impl Serialize for McpJson<'_, Prompt> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Prompt { description, messages, extra } = self.0;
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         form.optional("description", description.as_ref())?;
         form.member("messages", &McpJsonItems(messages))?;
         form.end(&Members::of(extra.as_deref()))
@@ -259,7 +259,7 @@ impl Serialize for McpJson<'_, PromptMessage> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let PromptMessage { role: speaker, content, extra } = self.0;
         let others = Members::of(extra.as_deref());
-        let mut form = Object::begin(serializer)?;
+        let mut form = ObjectWriter::begin(serializer)?;
         // One that is neither stands among the others.
         if *speaker == PromptRole::Assistant || others.get("role").is_none() {
             form.member("role", &role(*speaker))?;
@@ -277,7 +277,7 @@ impl Serialize for McpJson<'_, Suggestions> {
         let members =
             members.into_iter().chain([("hasMore", has_more.then_some(Value::Bool(true)))]);
         others.merge("completion", members.filter_map(|(name, value)| Some((name, value?))));
-        Object::begin(serializer)?.end(&others)
+        ObjectWriter::begin(serializer)?.end(&others)
     }
 }
 
@@ -391,7 +391,7 @@ struct JsonOrText<'a>(&'a str);
 impl Serialize for JsonOrText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A `RawValue` may be too deep to be read.
-        let json = serde_json::from_str::<ValidJson>(self.0);
+        let json = serde_json::from_str::<JsonValidation>(self.0);
         match json.and_then(|_| serde_json::from_str::<&RawValue>(self.0)) {
             Ok(json) => json.serialize(serializer),
             Err(_) => serializer.serialize_str(self.0),
@@ -400,7 +400,7 @@ impl Serialize for JsonOrText<'_> {
 }
 
 fn serialize_link<M: SerializeMap>(
-    form: &mut Object<M>,
+    form: &mut ObjectWriter<M>,
     link: &ResourceLink,
 ) -> Result<(), M::Error> {
     let ResourceLink { uri, name, title, description, mime_type, size } = link;
@@ -557,7 +557,7 @@ fn check_object(json: &str, place: impl fmt::Display) -> Result<(), McpJsonError
     }
 }
 
-fn check_json(json: &str, place: impl fmt::Display) -> Result<ValidJson, McpJsonError> {
+fn check_json(json: &str, place: impl fmt::Display) -> Result<JsonValidation, McpJsonError> {
     serde_json::from_str(json).map_err(|error| problem(place, &format!("not JSON: {error}")))
 }
 

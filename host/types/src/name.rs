@@ -21,15 +21,15 @@ const MAX_MCP_LENGTH: usize = 128;
 /// names stay unique.
 ///
 /// ```
-/// use tenon_types::name::NameStyle;
+/// use tenon_types::name::ToolNameStyle;
 ///
-/// let name = |style: NameStyle| style.render("notes", "notes", "read").to_string();
-/// assert_eq!(name(NameStyle::ServerTool), "notes__read");
-/// assert_eq!(name(NameStyle::NamespaceTool), "notes::read");
-/// assert_eq!(name(NameStyle::ExtIdTool), "ext_notes_read");
+/// let name = |style: ToolNameStyle| style.render("notes", "notes", "read").to_string();
+/// assert_eq!(name(ToolNameStyle::ServerTool), "notes__read");
+/// assert_eq!(name(ToolNameStyle::NamespaceTool), "notes::read");
+/// assert_eq!(name(ToolNameStyle::ExtIdTool), "ext_notes_read");
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub enum NameStyle {
+pub enum ToolNameStyle {
     /// `namespace__tool`, where the namespace is the plugin's id if its manifest gives no other.
     #[default]
     #[serde(rename = "server__tool")]
@@ -46,7 +46,7 @@ pub enum NameStyle {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ToolName(String);
 
-impl NameStyle {
+impl ToolNameStyle {
     /// Renders the name of a tool of a plugin.
     pub fn render(self, id: &str, namespace: &str, tool: &str) -> ToolName {
         let original = format!("{}{tool}", self.prefix(id, namespace));
@@ -90,7 +90,7 @@ fn held(text: &str, others: &str) -> String {
 impl ToolName {
     /// Renders a name in the default style.
     pub fn new(plugin: &str, tool: &str) -> Self {
-        NameStyle::default().render(plugin, plugin, tool)
+        ToolNameStyle::default().render(plugin, plugin, tool)
     }
 
     /// Returns the name of a host tool that exists once for all plugins.
@@ -180,16 +180,19 @@ mod tests {
 
     #[test]
     fn every_style_has_its_form() {
-        let check = |style: NameStyle, tool: &str, expected: &str| {
+        let check = |style: ToolNameStyle, tool: &str, expected: &str| {
             assert_eq!(style.render("my-id", "ns", tool).as_str(), expected);
         };
-        check(NameStyle::NamespaceTool, "get.weather", "ns::get.weather");
-        check(NameStyle::NamespaceTool, "a::b", "ns::a__b_d43374b1");
-        check(NameStyle::ExtIdTool, "count", "ext_my-id_count");
-        check(NameStyle::ExtIdTool, "get.weather", "ext_my-id_get_weather_e65c56a9");
+        check(ToolNameStyle::NamespaceTool, "get.weather", "ns::get.weather");
+        check(ToolNameStyle::NamespaceTool, "a::b", "ns::a__b_d43374b1");
+        check(ToolNameStyle::ExtIdTool, "count", "ext_my-id_count");
+        check(ToolNameStyle::ExtIdTool, "get.weather", "ext_my-id_get_weather_e65c56a9");
         let long = "x".repeat(200);
-        let length = |style: NameStyle| style.render("i", "n", &long).as_str().len();
-        assert_eq!((length(NameStyle::ExtIdTool), length(NameStyle::NamespaceTool)), (64, 128));
+        let length = |style: ToolNameStyle| style.render("i", "n", &long).as_str().len();
+        assert_eq!(
+            (length(ToolNameStyle::ExtIdTool), length(ToolNameStyle::NamespaceTool)),
+            (64, 128)
+        );
     }
 
     // MCP.md: E3
@@ -216,18 +219,22 @@ mod tests {
 
     #[test]
     fn the_prefix_of_a_plugin_is_what_the_names_of_its_tools_share() {
-        let check = |style: NameStyle, namespace: &str, expected: &str| {
+        let check = |style: ToolNameStyle, namespace: &str, expected: &str| {
             assert_eq!(style.rendered_prefix("i", namespace), expected);
             for tool in ["a", "a.b", "日本"] {
                 let name = style.render("i", namespace, tool);
                 assert!(name.as_str().starts_with(expected), "{name} of {namespace}");
             }
         };
-        check(NameStyle::ServerTool, "ns", "ns__");
-        check(NameStyle::ServerTool, "n.s", "n");
-        check(NameStyle::ServerTool, &"x".repeat(70), &"x".repeat(MAX_LENGTH - "_01234567".len()));
-        check(NameStyle::NamespaceTool, "ns", "ns::");
-        check(NameStyle::ExtIdTool, "n.s", "ext_i_");
+        check(ToolNameStyle::ServerTool, "ns", "ns__");
+        check(ToolNameStyle::ServerTool, "n.s", "n");
+        check(
+            ToolNameStyle::ServerTool,
+            &"x".repeat(70),
+            &"x".repeat(MAX_LENGTH - "_01234567".len()),
+        );
+        check(ToolNameStyle::NamespaceTool, "ns", "ns::");
+        check(ToolNameStyle::ExtIdTool, "n.s", "ext_i_");
     }
 
     #[test]

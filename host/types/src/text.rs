@@ -1,7 +1,7 @@
 //! Small things about texts: cutting and showing them, and patterns that they fit.
 
 mod emoji;
-pub mod unescape;
+pub mod json_escape;
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -17,17 +17,17 @@ pub fn cut(text: &str, most: usize) -> &str {
 /// The beginning of what something is written as, of so many bytes at most. The rest, which may be as
 /// long as a value, is not even made.
 pub fn beginning(written: &impl fmt::Display, most: usize) -> String {
-    let mut beginning = Beginning { text: String::new(), most };
+    let mut beginning = PrefixWriter { text: String::new(), most };
     let _ = write!(beginning, "{written}");
     beginning.text
 }
 
-struct Beginning {
+struct PrefixWriter {
     text: String,
     most: usize,
 }
 
-impl Write for Beginning {
+impl Write for PrefixWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let left = self.most - self.text.len();
         self.text.push_str(cut(text, left));

@@ -109,7 +109,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
                         checked = Some(quote_spanned! {kind.span()=>
                             const _: () = ::core::assert!(
                                 ::tenon_sdk::__private::fits(
-                                    ::tenon_sdk::__private::WellKnownPoint::<#kind>::POINT,
+                                    ::tenon_sdk::__private::PointOfContext::<#kind>::POINT,
                                     &[#(#points),*],
                                 ),
                                 "this is the context of one point, and the handler names another: \

@@ -7,7 +7,7 @@ use syn::parse::Parser;
 use syn::{Ident, Result, meta};
 
 use crate::function::{self, Argument, arguments, required_documentation, returned};
-use crate::text_argument::{self, Shape, TextArgument};
+use crate::text_argument::{self, Arity, TextArgument};
 use crate::tokens::optional;
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         let TextArgument { name, description, .. } = argument;
         let description = optional((!description.is_empty()).then_some(description.as_str()));
         let title = optional(argument.title.as_deref());
-        let is_required = argument.shape == Shape::One;
+        let is_required = argument.shape == Arity::One;
         quote! {
             ::tenon_sdk::prompt::Argument {
                 name: #name,
@@ -106,7 +106,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
 
 /// Checks that an argument is one text and has a name of its own.
 fn check(argument: &TextArgument, before: &[TextArgument]) -> Result<()> {
-    if argument.shape == Shape::List {
+    if argument.shape == Arity::List {
         return Err(syn::Error::new_spanned(
             &argument.ident,
             "an argument of a prompt is one text, and no list",

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{Ident, LitInt, LitStr, Path, Result, Token, meta};
 
 use crate::function::{self, Argument, arguments, required_documentation, returned};
-use crate::text_argument::{self, Shape, TextArgument};
+use crate::text_argument::{self, Arity, TextArgument};
 use crate::tokens::optional;
 use tenon_uri_template::{Part, UriTemplate, Variable};
 
@@ -84,7 +84,7 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
         });
     }
     let template = parsed(&|name| {
-        texts.iter().any(|argument| argument.name == name && argument.shape == Shape::Optional)
+        texts.iter().any(|argument| argument.name == name && argument.shape == Arity::Optional)
     })?;
     check_variables(&template, &texts, &options.uri)?;
     check_options(&options, texts.is_empty())?;
@@ -176,10 +176,10 @@ fn check_variables(template: &UriTemplate, texts: &[TextArgument], uri: &LitStr)
             return Err(syn::Error::new_spanned(ident, "a variable of a URI has no title"));
         }
         let problem = match (variable.is_list, argument.shape) {
-            (true, Shape::One | Shape::Optional) => {
+            (true, Arity::One | Arity::Optional) => {
                 format!("`{name}*` in the URI is a list: take `Vec<…>`")
             }
-            (false, Shape::List) => {
+            (false, Arity::List) => {
                 format!("for a list, write `{name}*` in the URI, as in `{{/{name}*}}`")
             }
             _ => continue,

@@ -19,22 +19,22 @@ pub(crate) struct TextArgument {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: Arity,
     /// What one text becomes.
     pub(crate) kind: Type,
-    pub(crate) completion: Option<Completion>,
+    pub(crate) completion: Option<CompletionSource>,
 }
 
 /// How many texts a parameter takes.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum Arity {
     One,
     Optional,
     List,
 }
 
 /// Where the values come from that are suggested as one types.
-pub(crate) enum Completion {
+pub(crate) enum CompletionSource {
     Values(Vec<LitStr>),
     Function(Path),
 }
@@ -92,20 +92,20 @@ impl TextArgument {
     pub(crate) fn value(&self) -> TokenStream {
         let Self { name, kind, .. } = self;
         let function = match self.shape {
-            Shape::One => quote!(required),
-            Shape::Optional => quote!(optional),
-            Shape::List => quote!(list),
+            Arity::One => quote!(required),
+            Arity::Optional => quote!(optional),
+            Arity::List => quote!(list),
         };
         quote!(::tenon_sdk::__private::#function::<#kind>(&__arguments, #name)?)
     }
 }
 
 /// How many texts a type is made from, and what one of them becomes.
-fn shape(kind: &Type) -> Result<(Shape, Type)> {
-    let Some((outer, inner)) = wrapped(kind) else { return Ok((Shape::One, kind.clone())) };
+fn shape(kind: &Type) -> Result<(Arity, Type)> {
+    let Some((outer, inner)) = wrapped(kind) else { return Ok((Arity::One, kind.clone())) };
     if let Some((nested, _)) = wrapped(inner) {
         let message = match (outer, nested) {
-            (Shape::Optional, Shape::List) => "a list may be empty: take `Vec<…>` alone",
+            (Arity::Optional, Arity::List) => "a list may be empty: take `Vec<…>` alone",
             _ => "take `Option<…>` or `Vec<…>` of what a single text becomes",
         };
         return Err(syn::Error::new_spanned(kind, message));
@@ -114,7 +114,7 @@ fn shape(kind: &Type) -> Result<(Shape, Type)> {
 }
 
 /// The type in an `Option` or a `Vec`.
-fn wrapped(kind: &Type) -> Option<(Shape, &Type)> {
+fn wrapped(kind: &Type) -> Option<(Arity, &Type)> {
     let path = match kind {
         Type::Path(path) => path,
         // What a macro of the author's was given.
@@ -123,8 +123,8 @@ fn wrapped(kind: &Type) -> Option<(Shape, &Type)> {
     };
     let last = path.path.segments.last()?;
     let shape = match last.ident.to_string().as_str() {
-        "Option" => Shape::Optional,
-        "Vec" => Shape::List,
+        "Option" => Arity::Optional,
+        "Vec" => Arity::List,
         _ => return None,
     };
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
@@ -135,7 +135,7 @@ fn wrapped(kind: &Type) -> Option<(Shape, &Type)> {
 }
 
 /// Reads `#[complete("a", "b")]` or `#[complete(path::to::function)]`.
-fn completion(attribute: &Attribute) -> Result<Completion> {
+fn completion(attribute: &Attribute) -> Result<CompletionSource> {
     let meant = "write `#[complete(\"a\", \"b\")]` for fixed values, or \
                  `#[complete(path::to::function)]`";
     let list =
@@ -150,15 +150,15 @@ fn completion(attribute: &Attribute) -> Result<Completion> {
         })
         .collect();
     match (values, expressions.first()) {
-        (Some(values), Some(_)) => Ok(Completion::Values(values)),
+        (Some(values), Some(_)) => Ok(CompletionSource::Values(values)),
         (None, Some(Expr::Path(path))) if expressions.len() == 1 => {
-            Ok(Completion::Function(path.path.clone()))
+            Ok(CompletionSource::Function(path.path.clone()))
         }
         _ => Err(syn::Error::new_spanned(attribute, meant)),
     }
 }
 
-/// The implementation of `Complete`, if one of the arguments has a completion.
+/// The implementation of `CompleteArguments`, if one of the arguments has a completion.
 pub(crate) fn complete(
     ident: &Ident,
     reference: &TokenStream,
@@ -171,7 +171,7 @@ pub(crate) fn complete(
     let others = arguments.iter().filter(|argument| argument.completion.is_none());
     let others = others.map(|argument| &argument.name);
     Some(quote! {
-        impl ::tenon_sdk::completion::Complete for #ident {
+        impl ::tenon_sdk::completion::CompleteArguments for #ident {
             const REFERENCE: ::tenon_sdk::completion::Reference = #reference;
 
             #[allow(unused_variables)]
@@ -194,10 +194,10 @@ pub(crate) fn complete(
 fn arm(argument: &TextArgument) -> Option<TokenStream> {
     let name = &argument.name;
     Some(match argument.completion.as_ref()? {
-        Completion::Values(values) => {
+        CompletionSource::Values(values) => {
             quote!(#name => ::tenon_sdk::completion::beginning(&[#(#values),*], __typed),)
         }
-        Completion::Function(path) => {
+        CompletionSource::Function(path) => {
             let suggest = quote_spanned! {path.span()=>
                 ::tenon_sdk::completion::suggest(&#path, __typed, __others, __context).await?
             };
@@ -206,10 +206,10 @@ fn arm(argument: &TextArgument) -> Option<TokenStream> {
     })
 }
 
-/// What is left of `Complete` of a function with a mistake.
+/// What is left of `CompleteArguments` of a function with a mistake.
 pub(crate) fn mistaken(ident: &Ident, reference: &TokenStream) -> TokenStream {
     quote! {
-        impl ::tenon_sdk::completion::Complete for #ident {
+        impl ::tenon_sdk::completion::CompleteArguments for #ident {
             const REFERENCE: ::tenon_sdk::completion::Reference = #reference;
 
             async fn complete(

@@ -98,7 +98,8 @@ pub(crate) fn expand(tokens: TokenStream, function: TokenStream) -> Result<Token
             Some(quote!(#documentation #(#others)* #name: #kind))
         }
     });
-    let Schema { written, parsed } = input_schema(&arguments, &holder, &format!("tool {name:?}"));
+    let SchemaTokens { written, parsed } =
+        input_schema(&arguments, &holder, &format!("tool {name:?}"));
     // `serde` refuses what it does not know in one struct alone, and not across several.
     let closed = (!arguments.iter().any(is_flattened)).then(|| quote!(, deny_unknown_fields));
     let checks = arguments.iter().filter_map(|argument| match argument {
@@ -199,7 +200,7 @@ fn is_flattened(argument: &Argument) -> bool {
 }
 
 /// Expressions of the schema of the arguments.
-struct Schema {
+struct SchemaTokens {
     /// The schema as text: put together from constants where all parameters allow it, which an attribute may not, and
     /// else generated.
     written: TokenStream,
@@ -207,7 +208,7 @@ struct Schema {
     parsed: TokenStream,
 }
 
-fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> Schema {
+fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> SchemaTokens {
     let generated = quote!(::tenon_sdk::__private::input_schema::<#holder>());
     let checked =
         quote!(::tenon_sdk::__private::parse_checked(#what, &__arguments, __input_schema));
@@ -216,7 +217,7 @@ fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> Schema {
         let Argument::Parameter(parameter) = argument else { continue };
         let Parameter { attributes, name, kind } = &**parameter;
         if !attributes.iter().all(is_documentation) {
-            return Schema { written: generated, parsed: checked };
+            return SchemaTokens { written: generated, parsed: checked };
         }
         let name = json(&name.unraw().to_string());
         let documentation = documentation(attributes);
@@ -226,7 +227,7 @@ fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> Schema {
             ::tenon_sdk::__private::Parameter {
                 name: #name,
                 description: #description,
-                schema: ::tenon_sdk::__private::ConstSchema::<#kind>::SCHEMA,
+                schema: ::tenon_sdk::__private::ConstSchemaOf::<#kind>::SCHEMA,
             }
         });
     }
@@ -250,7 +251,7 @@ fn input_schema(arguments: &[Argument], holder: &Ident, what: &str) -> Schema {
             false => #checked,
         }
     }};
-    Schema { written, parsed }
+    SchemaTokens { written, parsed }
 }
 
 /// A text as JSON.

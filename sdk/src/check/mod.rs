@@ -2,8 +2,8 @@
 //!
 //! The messages are those of the SDK for JavaScript. Hosts check arguments as well, and not all of them say as much.
 
+pub(crate) mod constant_schema;
 mod format;
-pub(crate) mod known;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

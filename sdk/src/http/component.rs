@@ -18,7 +18,7 @@ use crate::Error;
 const CHUNK: usize = 16 * 1024;
 
 /// A body that is read piece by piece. Dropped, it tells the host that the rest is not wanted.
-pub(crate) struct Body {
+pub(crate) struct ResponseBody {
     stream: StreamReader<u8>,
     /// Says how the stream ended; read once.
     end: Option<FutureReader<Result<Option<Trailers>, ErrorCode>>>,
@@ -27,7 +27,7 @@ pub(crate) struct Body {
     url: Url,
 }
 
-impl Body {
+impl ResponseBody {
     fn new(response: Response, url: Url) -> Self {
         let (read, read_end) = wit_future::new(|| Ok(()));
         let (stream, end) = Response::consume_body(response, read_end);
@@ -53,7 +53,7 @@ impl Body {
 }
 
 /// Sends a request and waits for the beginning of the response.
-pub(crate) async fn send(request: Request) -> Result<(u16, Headers, Body), Error> {
+pub(crate) async fn send(request: Request) -> Result<(u16, Headers, ResponseBody), Error> {
     let target = shown(&request.url);
     let fields = fields(&request, &target)?;
     let options = request.timeout.map(options);
@@ -87,7 +87,7 @@ pub(crate) async fn send(request: Request) -> Result<(u16, Headers, Body), Error
     });
     let response = client::send(outgoing).await.map_err(|code| explain(&code, &request.url))?;
     let headers = Headers::read(response.get_headers().copy_all());
-    Ok((response.get_status_code(), headers, Body::new(response, request.url)))
+    Ok((response.get_status_code(), headers, ResponseBody::new(response, request.url)))
 }
 
 fn method(method: &Method) -> types::Method {

@@ -93,15 +93,15 @@ pub fn http_client(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenon_inputs::{Kind, fuzz};
+    use tenon_inputs::{InputKind, fuzz};
 
     #[test]
     fn streams() {
-        fuzz("sse", Kind::Bytes, sse);
+        fuzz("sse", InputKind::Bytes, sse);
     }
 
     #[test]
     fn urls_and_headers() {
-        fuzz("http_client", Kind::Text, http_client);
+        fuzz("http_client", InputKind::Text, http_client);
     }
 }

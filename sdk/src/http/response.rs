@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::{Headers, MAX_BODY_BYTES, Method, Url, body, retry, shown};
-use crate::imports::http::Body;
+use crate::imports::http::ResponseBody;
 use crate::{Error, ErrorCode};
 
 /// A response, whose body is still to be read. Dropped, it tells the host that the rest is not wanted.
@@ -18,11 +18,17 @@ pub struct Response {
     pub url: Url,
     method: Method,
     most: usize,
-    body: Body,
+    body: ResponseBody,
 }
 
 impl Response {
-    pub(super) fn new(status: u16, headers: Headers, body: Body, method: Method, url: Url) -> Self {
+    pub(super) fn new(
+        status: u16,
+        headers: Headers,
+        body: ResponseBody,
+        method: Method,
+        url: Url,
+    ) -> Self {
         Self { status, headers, url, method, most: MAX_BODY_BYTES, body }
     }
 

@@ -14,7 +14,7 @@ use crate::{Context, Failure};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedResource {
-    target: Target,
+    target: UriOrVariables,
     name: Option<String>,
     title: Option<String>,
     description: Option<String>,
@@ -23,7 +23,7 @@ pub struct ListedResource {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Target {
+enum UriOrVariables {
     Uri(String),
     Values(Vec<(String, String)>),
 }
@@ -33,12 +33,12 @@ impl ListedResource {
     /// list is there several times.
     pub fn of<N: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self::new(Target::Values(values.collect()))
+        Self::new(UriOrVariables::Values(values.collect()))
     }
 
     /// The resource with this URI, which must be one of the template.
     pub fn at(uri: impl Into<String>) -> Self {
-        Self::new(Target::Uri(uri.into()))
+        Self::new(UriOrVariables::Uri(uri.into()))
     }
 
     /// Names it. Without this its name is what its variables stand for.
@@ -71,7 +71,7 @@ impl ListedResource {
         Self { size: Some(size), ..self }
     }
 
-    fn new(target: Target) -> Self {
+    fn new(target: UriOrVariables) -> Self {
         Self { target, name: None, title: None, description: None, mime_type: None, size: None }
     }
 
@@ -82,8 +82,8 @@ impl ListedResource {
         about: &About,
     ) -> Result<ResourceLink, String> {
         let uri = match self.target {
-            Target::Uri(uri) => uri,
-            Target::Values(values) => template.expand(&values).ok_or_else(|| {
+            UriOrVariables::Uri(uri) => uri,
+            UriOrVariables::Values(values) => template.expand(&values).ok_or_else(|| {
                 format!("{} has no variable for each of these values", template.text())
             })?,
         };

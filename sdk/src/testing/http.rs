@@ -103,18 +103,18 @@ type Answer = Rc<dyn Fn(&Request) -> Result<HttpAnswer, Error>>;
 /// What answers the requests of a plugin, and which there were.
 #[derive(Default)]
 pub(super) struct Network {
-    answers: RefCell<Vec<Answering>>,
+    answers: RefCell<Vec<ResponseStub>>,
     requests: RefCell<Vec<Request>>,
 }
 
 #[derive(Clone)]
-struct Answering {
+struct ResponseStub {
     method: Option<String>,
     url: String,
     answer: Answer,
 }
 
-impl Answering {
+impl ResponseStub {
     fn fits(&self, request: &Request) -> bool {
         let is_same =
             |pattern: &str| Url::parse(pattern).is_ok_and(|pattern| pattern == request.url);
@@ -195,12 +195,12 @@ impl Host {
             None => (None, request),
         };
         let url = url.to_string();
-        self.network().answers.borrow_mut().push(Answering { method, url, answer });
+        self.network().answers.borrow_mut().push(ResponseStub { method, url, answer });
         self
     }
 
     /// Takes the answer to a request.
-    fn take_answer(&self, request: &Request) -> Option<Answering> {
+    fn take_answer(&self, request: &Request) -> Option<ResponseStub> {
         let mut answers = self.network().answers.borrow_mut();
         let mut fitting = (0..answers.len()).filter(|index| answers[*index].fits(request));
         let first = fitting.next()?;
@@ -210,7 +210,10 @@ impl Host {
         })
     }
 
-    pub(super) fn answer_http(&self, request: Request) -> Result<(u16, Headers, Body), Error> {
+    pub(super) fn answer_http(
+        &self,
+        request: Request,
+    ) -> Result<(u16, Headers, ResponseBody), Error> {
         let Some(answering) = self.take_answer(&request) else {
             let tried = format!("{} {}", request.method, shown(&request.url));
             let wanted = format!("{}/*", request.url.origin().ascii_serialization());
@@ -220,14 +223,14 @@ impl Host {
         // Nothing is borrowed while the test's own function runs: it may look at the host.
         let HttpAnswer { status, headers, chunks } = (answering.answer)(&request)?;
         let chunks = chunks.into_iter().filter(|chunk| !chunk.is_empty()).collect();
-        Ok((status, Headers::from_iter(headers), Body(chunks)))
+        Ok((status, Headers::from_iter(headers), ResponseBody(chunks)))
     }
 }
 
 /// The body of an answer.
-pub(crate) struct Body(VecDeque<Vec<u8>>);
+pub(crate) struct ResponseBody(VecDeque<Vec<u8>>);
 
-impl Body {
+impl ResponseBody {
     /// The next piece, which is not empty; `None` at the end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.0.pop_front())

@@ -178,9 +178,9 @@ pub(crate) mod http {
     use super::current;
     use crate::Error;
     use crate::http::{Headers, Request};
-    pub(crate) use crate::testing::http::Body;
+    pub(crate) use crate::testing::http::ResponseBody;
 
-    pub(crate) async fn send(request: Request) -> Result<(u16, Headers, Body), Error> {
+    pub(crate) async fn send(request: Request) -> Result<(u16, Headers, ResponseBody), Error> {
         current().answer_http(request)
     }
 }

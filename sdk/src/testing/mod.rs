@@ -110,7 +110,7 @@ use crate::inference::{Completion, CompletionRequest};
 use crate::log::Level;
 use crate::memory::MemoryEntry;
 use crate::messaging::OutgoingMessage;
-use crate::provider::IntoCompletion;
+use crate::provider::IntoTestCompletion;
 use crate::state::Scope;
 use crate::tool::{IntoToolResult, answered};
 use crate::user::{Answer, FormAnswer, FormRequest, UrlAnswer, UrlRequest};
@@ -234,7 +234,7 @@ impl Host {
 
     /// Grants a model, which answers requests: with text or a `Completion`, alone or in a
     /// [`Result`].
-    pub fn model<T: IntoCompletion>(
+    pub fn model<T: IntoTestCompletion>(
         self,
         name: impl Into<String>,
         answer: impl Fn(CompletionRequest) -> T + 'static,

@@ -5,7 +5,7 @@ use crate::bindings::completions::exports::tenon::plugin::completions as complet
 pub use crate::bindings::prompts::exports::tenon::plugin::prompts::{
     Prompt as FilledPrompt, PromptDefinition, PromptMessage,
 };
-use crate::completion::{self, Complete, Reference, Suggestions};
+use crate::completion::{self, CompleteArguments, Reference, Suggestions};
 use crate::prompt::{self, PromptTemplate};
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ impl Host {
     ///
     /// Those of the function that suggests, and
     /// [`ErrorCode::InvalidInput`](crate::ErrorCode::InvalidInput) for a name that no argument has.
-    pub fn complete_argument<C: Complete>(
+    pub fn complete_argument<C: CompleteArguments>(
         &self,
         name: &str,
         typed: &str,

@@ -8,14 +8,14 @@
 mod answers;
 mod form;
 mod outlet;
-mod roots;
+mod roots_answer;
 mod sampling;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use tenon_host::services::{
-    CallClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress, Requester,
+    AskingPlugin, CallClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress,
 };
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, INPUT_KEY, LogLevel, Root,
@@ -43,7 +43,7 @@ pub(crate) struct Question {
 }
 
 /// How the client is asked.
-enum Asking {
+enum AskMode {
     /// By requests of the server's.
     Requests(Arc<PendingAnswers>),
     /// By a result that the client answers with the next request.
@@ -51,7 +51,7 @@ enum Asking {
 }
 
 /// Where news of the call go. It changes where a call goes on with another request.
-struct Listener {
+struct NotificationSink {
     outlet: Outlet,
     token: Option<ProgressToken>,
     /// The least of what is logged that is wanted.
@@ -61,8 +61,8 @@ struct Listener {
 /// The client of one call.
 pub(crate) struct RequestClient {
     capabilities: ClientCapabilities,
-    asking: Asking,
-    listener: Mutex<Listener>,
+    asking: AskMode,
+    listener: Mutex<NotificationSink>,
     /// How far the call has come: what is told of it only grows.
     done: Mutex<f64>,
     state: Mutex<CallQuestions>,
@@ -88,7 +88,11 @@ impl RequestClient {
         token: Option<ProgressToken>,
         level: Option<Severity>,
     ) -> Self {
-        Self::new(capabilities, Asking::Requests(pending), Listener { outlet, token, level })
+        Self::new(
+            capabilities,
+            AskMode::Requests(pending),
+            NotificationSink { outlet, token, level },
+        )
     }
 
     /// A modern client, and the questions to it. `early` are answers that it has sent without being asked.
@@ -100,13 +104,16 @@ impl RequestClient {
         early: Map<String, Value>,
     ) -> (Self, mpsc::UnboundedReceiver<Question>) {
         let (sender, questions) = mpsc::unbounded_channel();
-        let client =
-            Self::new(capabilities, Asking::Results(sender), Listener { outlet, token, level });
+        let client = Self::new(
+            capabilities,
+            AskMode::Results(sender),
+            NotificationSink { outlet, token, level },
+        );
         lock(&client.state).early = early;
         (client, questions)
     }
 
-    fn new(capabilities: ClientCapabilities, asking: Asking, listener: Listener) -> Self {
+    fn new(capabilities: ClientCapabilities, asking: AskMode, listener: NotificationSink) -> Self {
         Self {
             capabilities,
             asking,
@@ -123,7 +130,7 @@ impl RequestClient {
         token: Option<ProgressToken>,
         level: Option<Severity>,
     ) {
-        *lock(&self.listener) = Listener { outlet, token, level };
+        *lock(&self.listener) = NotificationSink { outlet, token, level };
     }
 
     /// The call waits, and nobody hears of it meanwhile.
@@ -150,7 +157,7 @@ impl RequestClient {
     ) -> Result<T, Error> {
         let key = self.key_of(&mut params);
         match &self.asking {
-            Asking::Requests(pending) => {
+            AskMode::Requests(pending) => {
                 let outlet = lock(&self.listener).outlet.clone();
                 let answer = pending.ask(&outlet, method, &params).await?;
                 read(&answer).map_err(|problem| {
@@ -159,7 +166,7 @@ impl RequestClient {
                     ))
                 })
             }
-            Asking::Results(questions) => loop {
+            AskMode::Results(questions) => loop {
                 let early = lock(&self.state).early.remove(&key);
                 if let Some(answer) = early.and_then(|answer| read(&answer).ok()) {
                     return Ok(answer);
@@ -220,7 +227,7 @@ fn key_of_title(title: &str) -> Option<String> {
 }
 
 /// What a user is asked, with who asks: a client knows one server, and the user is to know which plugin it is.
-fn said_by(requester: &Requester, message: String) -> String {
+fn said_by(requester: &AskingPlugin, message: String) -> String {
     match requester.is_host {
         true => message,
         false => format!("The plugin \"{}\" asks: {message}", requester.plugin),
@@ -245,7 +252,11 @@ impl ClientFeatures for RequestClient {
         format!("the MCP client has not declared {capability}")
     }
 
-    async fn ask(&self, requester: &Requester, mut form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(
+        &self,
+        requester: &AskingPlugin,
+        mut form: FormRequest,
+    ) -> Result<FormAnswer, Error> {
         form.message = said_by(requester, form.message);
         let params = form::params(form);
         let schema = params["requestedSchema"].clone();
@@ -254,7 +265,7 @@ impl ClientFeatures for RequestClient {
 
     async fn ask_url(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         mut page: UrlRequest,
     ) -> Result<UrlAnswer, Error> {
         page.message = said_by(requester, page.message);
@@ -263,7 +274,7 @@ impl ClientFeatures for RequestClient {
 
     async fn complete(
         &self,
-        _: &Requester,
+        _: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         if !request.tools.is_empty() && !self.capabilities.sampling_tools {
@@ -275,8 +286,8 @@ impl ClientFeatures for RequestClient {
         self.put("sampling/createMessage", params, sampling::read_answer).await
     }
 
-    async fn roots(&self, _: &Requester) -> Result<Vec<Root>, Error> {
-        self.put("roots/list", json!({}), roots::read_answer).await
+    async fn roots(&self, _: &AskingPlugin) -> Result<Vec<Root>, Error> {
+        self.put("roots/list", json!({}), roots_answer::read_answer).await
     }
 }
 
@@ -372,7 +383,7 @@ mod tests {
             }
             keys
         };
-        let requester = Requester::default();
+        let requester = AskingPlugin::default();
         let (answer, keys) = tokio::join!(client.ask(&requester, name_form()), answers);
         assert_eq!(answer, Ok(FormAnswer::accept([("name", "Ada")])));
         assert_eq!(keys, ["question-1", "question-1"]);
@@ -386,7 +397,7 @@ mod tests {
         let (client, mut questions) = RequestClient::modern(both(), outlet, None, None, early);
         let mut form = name_form();
         form.extra.insert("_meta".into(), json!({ INPUT_KEY: "who", "x": 1 }));
-        let requester = Requester::default();
+        let requester = AskingPlugin::default();
         assert_eq!(client.ask(&requester, form.clone()).await, Ok(FormAnswer::Declined));
         // It is used once.
         let asked = async {
@@ -416,7 +427,7 @@ mod tests {
         let (outlet, _sent) = Outlet::new(8);
         let (client, questions) = RequestClient::modern(both(), outlet, None, None, Map::new());
         drop(questions);
-        let answer = client.ask(&Requester::default(), name_form()).await;
+        let answer = client.ask(&AskingPlugin::default(), name_form()).await;
         assert_eq!(answer.unwrap_err().code, tenon_host::types::ErrorCode::Cancelled);
     }
 }

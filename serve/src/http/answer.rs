@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-use super::client_memory::MessageMemory;
+use super::memory_budget::MemoryPermit;
 use crate::protocol::error::RpcError;
 use crate::protocol::message::RequestId;
 use crate::protocol::write;
@@ -18,7 +18,7 @@ use crate::protocol::write;
 pub(super) struct AnswerBody {
     content: AnswerContent,
     /// What the message takes that is answered, until it is.
-    _memory: Option<MessageMemory>,
+    _memory: Option<MemoryPermit>,
 }
 
 enum AnswerContent {
@@ -34,7 +34,7 @@ const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering")
 
 impl AnswerBody {
     /// The same, with what the message takes that it answers.
-    pub(super) fn keeping(self, memory: MessageMemory) -> Self {
+    pub(super) fn keeping(self, memory: MemoryPermit) -> Self {
         Self { _memory: Some(memory), ..self }
     }
 }

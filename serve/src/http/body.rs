@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::answer::{Refused, refusal, text};
-use super::client_memory::MessageMemory;
+use super::memory_budget::MemoryPermit;
 use crate::protocol::error::{PARSE, RpcError};
 
 /// Checks what the client says that it sends and takes.
@@ -57,7 +57,7 @@ pub(super) async fn read(
     body: Incoming,
     most: usize,
     time: Duration,
-    memory: &mut MessageMemory,
+    memory: &mut MemoryPermit,
 ) -> Result<String, Refused> {
     let too_large = || {
         let problem = format!("the message is longer than {most} bytes\n");

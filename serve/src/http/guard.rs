@@ -1,6 +1,6 @@
 //! Who may reach the server: by the names under which it is reached, and by a token.
 //!
-//! A web page that a user opens can send requests to this machine. `Host` and `Origin` say that it does: a page cannot
+//! A web page that a user opens can send requests to this machine. `Host` and `PluginOrigin` say that it does: a page cannot
 //! choose them, and a name that was rebound to this address is none of the server's.
 
 use hyper::StatusCode;
@@ -12,7 +12,7 @@ use super::HttpSettings;
 use super::answer::{Refused, text};
 use super::issuer::{IssuerSettings, TokenIssuer};
 use super::protected_resource::AuthorizationError;
-use super::token::{Access, HttpToken, TokenStore};
+use super::token::{Access, HttpTokenDigest, TokenStore};
 use crate::seal::sha256_hex;
 
 /// Checks who sends a request.
@@ -75,7 +75,7 @@ impl Guard {
     }
 
     async fn access(&self, text: &str) -> Result<Access, AuthorizationError> {
-        let token = HttpToken::new(text);
+        let token = HttpTokenDigest::new(text);
         if let Some(tokens) = &self.tokens
             && let Some(grant) = tokens.grant(&token).await
         {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_token_is_asked_for_and_compared() {
         let settings = HttpSettings {
-            tokens: Some(Arc::new(HttpToken::new("secret"))),
+            tokens: Some(Arc::new(HttpTokenDigest::new("secret"))),
             ..HttpSettings::default()
         };
         let guard = Guard::new(&settings, "127.0.0.1:7331".parse().unwrap());
@@ -219,6 +219,6 @@ mod tests {
         check(&guard, &[host], 401);
         let twice = [host, ("authorization", "Bearer secret"), ("authorization", "Bearer x")];
         check(&guard, &twice, 400);
-        assert_eq!(format!("{:?}", settings.tokens), "Some(HttpToken)");
+        assert_eq!(format!("{:?}", settings.tokens), "Some(HttpTokenDigest)");
     }
 }

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::answer::{self, AnswerBody, KEEP_ALIVE, Refused, empty, json, refusal, text};
-use super::events::EventLog;
+use super::event_log::EventLog;
 use super::mcp::{MAX_PIECES, MAX_QUEUED};
 use super::{Shared, body, modern_headers};
 use crate::client::Outlet;
 use crate::in_flight::InFlight;
+use crate::legacy_session::Session;
 use crate::lock;
 use crate::offer::Peer;
 use crate::protocol::error::{INTERNAL, INVALID_REQUEST, RpcError, UNAVAILABLE};
@@ -26,7 +27,6 @@ use crate::protocol::request::Request;
 use crate::protocol::version::{Era, LEGACY, WITHOUT_HEADER};
 use crate::protocol::write;
 use crate::server::{Inner, closed};
-use crate::session::Session;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");

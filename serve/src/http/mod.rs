@@ -4,12 +4,12 @@
 
 mod answer;
 mod body;
-mod client_memory;
-mod events;
+mod event_log;
 mod guard;
 mod issuer;
 mod legacy;
 mod mcp;
+mod memory_budget;
 mod metrics;
 mod modern_headers;
 mod protected_resource;
@@ -35,13 +35,13 @@ use crate::offer::Peer;
 use crate::offer::Profile;
 use crate::server::{Inner, Server, closed};
 use answer::{AnswerBody, Refused, empty, text};
-use client_memory::ClientMemory;
 use guard::Guard;
 pub use issuer::{DocumentFetcher, IssuerSettings, TokenIssuer};
 use legacy::Sessions;
+use memory_budget::ClientMemoryBudget;
 pub use metrics::MetricsSource;
 use token::Access;
-pub use token::{HttpToken, TokenGrant, TokenStore};
+pub use token::{HttpTokenDigest, TokenGrant, TokenStore};
 
 /// How HTTP is served. The default is for clients on this machine.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ pub struct HttpSettings {
     pub issuer: Option<Arc<TokenIssuer>>,
     /// What `/metrics` shows; without it there is no such page.
     pub metrics: Option<Arc<dyn MetricsSource>>,
-    /// Names of this server beside those of loopback, as clients write them in `Host` and `Origin`: `host` or
+    /// Names of this server beside those of loopback, as clients write them in `Host` and `PluginOrigin`: `host` or
     /// `host:port`.
     pub hosts: Vec<String>,
     /// The most connections at a time.
@@ -102,7 +102,7 @@ pub(crate) struct Shared {
     settings: HttpSettings,
     guard: Guard,
     sessions: Arc<Sessions>,
-    memory: Arc<ClientMemory>,
+    memory: Arc<ClientMemoryBudget>,
     /// Room for connections.
     room: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
@@ -138,7 +138,9 @@ impl Server {
         let shared = Arc::new(Shared {
             guard: Guard::new(&settings, address),
             sessions: Sessions::new(settings.max_sessions, settings.session_idle),
-            memory: ClientMemory::new(settings.max_client_bytes.max(self.0.settings.max_message)),
+            memory: ClientMemoryBudget::new(
+                settings.max_client_bytes.max(self.0.settings.max_message),
+            ),
             room: room.clone(),
             server: self.0.clone(),
             settings,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// A token that clients send. Only its digest is kept.
 #[derive(Clone, Copy, Eq)]
-pub struct HttpToken([u8; 32]);
+pub struct HttpTokenDigest([u8; 32]);
 
-impl HttpToken {
+impl HttpTokenDigest {
     /// The token with this text.
     pub fn new(text: &str) -> Self {
         let mut bytes = [0; 32];
@@ -39,16 +39,16 @@ impl HttpToken {
 }
 
 /// It takes as long for any two tokens.
-impl PartialEq for HttpToken {
+impl PartialEq for HttpTokenDigest {
     fn eq(&self, other: &Self) -> bool {
         let differ = self.0.iter().zip(other.0).fold(0, |all, (one, other)| all | (one ^ other));
         std::hint::black_box(differ) == 0
     }
 }
 
-impl fmt::Debug for HttpToken {
+impl fmt::Debug for HttpTokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HttpToken")
+        f.write_str("HttpTokenDigest")
     }
 }
 
@@ -77,13 +77,13 @@ pub(super) struct Access {
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync + 'static {
     /// What a token is good for; `None` where it is not good, or no longer. It is asked for every request.
-    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant>;
+    async fn grant(&self, token: &HttpTokenDigest) -> Option<TokenGrant>;
 }
 
 /// One token, which is good for all.
 #[async_trait]
-impl TokenStore for HttpToken {
-    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+impl TokenStore for HttpTokenDigest {
+    async fn grant(&self, token: &HttpTokenDigest) -> Option<TokenGrant> {
         (self == token).then(TokenGrant::default)
     }
 }
@@ -94,18 +94,19 @@ mod tests {
 
     #[test]
     fn a_token_is_kept_by_its_digest() {
-        let token = HttpToken::new("secret");
+        let token = HttpTokenDigest::new("secret");
         let sha256 = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
         assert_eq!(token.sha256(), sha256);
-        assert_eq!(HttpToken::from_sha256(sha256), Some(token));
+        assert_eq!(HttpTokenDigest::from_sha256(sha256), Some(token));
         for wrong in ["", "2bb8", &sha256[1..], &sha256.replace('2', "x"), &format!("{sha256}00")] {
-            assert_eq!(HttpToken::from_sha256(wrong), None, "{wrong}");
+            assert_eq!(HttpTokenDigest::from_sha256(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn a_new_token_is_one_that_nobody_guesses() {
-        let [one, other] = [(); 2].map(|()| HttpToken::random_text().expect("there is chance"));
+        let [one, other] =
+            [(); 2].map(|()| HttpTokenDigest::random_text().expect("there is chance"));
         assert_eq!((one.len(), other.len()), (64, 64));
         assert_ne!(one, other);
     }
@@ -115,7 +116,7 @@ mod tests {
         let differing = |places: &[usize]| {
             let mut bytes = [0; 32];
             places.iter().for_each(|place| bytes[*place] = 1);
-            HttpToken(bytes)
+            HttpTokenDigest(bytes)
         };
         assert_eq!(differing(&[]), differing(&[]));
         for places in [&[0][..], &[31], &[3, 7]] {

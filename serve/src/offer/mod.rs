@@ -5,7 +5,7 @@
 
 pub(crate) mod compact;
 mod headers;
-mod listed;
+mod listed_items;
 mod pages;
 mod profile;
 mod tools;
@@ -30,7 +30,7 @@ use crate::protocol::error::RpcError;
 use crate::protocol::request::ListKind;
 use crate::protocol::version::Era;
 use crate::protocol::write;
-use listed::{Listed, Owner};
+use listed_items::{Listed, NameInPlugin};
 
 /// How long one plugin may take to list what it has. The others are listed without it.
 const MAX_LISTING_TIME: Duration = Duration::from_secs(10);
@@ -169,7 +169,7 @@ impl Offer {
         profile: &Arc<Profile>,
         name: &str,
         caller: &Caller,
-    ) -> Option<Owner> {
+    ) -> Option<NameInPlugin> {
         self.find(ListKind::Prompts, profile, caller, |listed| listed.owner(name)).await
     }
 
@@ -179,7 +179,7 @@ impl Offer {
         profile: &Arc<Profile>,
         uri: &str,
         caller: &Caller,
-    ) -> Option<Owner> {
+    ) -> Option<NameInPlugin> {
         if !profile.offers_resource(uri) {
             return None;
         }
@@ -206,7 +206,7 @@ impl Offer {
         profile: &Arc<Profile>,
         template: &str,
         caller: &Caller,
-    ) -> Option<Owner> {
+    ) -> Option<NameInPlugin> {
         let listed = |listed: &Listed| listed.owner(template);
         self.find(ListKind::ResourceTemplates, profile, caller, listed).await
     }

@@ -3,9 +3,9 @@
 //!
 //! What the client gets for a waiting call is sealed: it is good for the same client, the same request and once.
 
-mod handles;
+mod directory;
 
-pub(crate) use handles::ParkedHandles;
+pub(crate) use directory::ParkedCallDirectory;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -18,8 +18,8 @@ use tokio::task::AbortHandle;
 use crate::client::{Question, RequestClient};
 use crate::lock;
 use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
-use crate::seal::{Seal, SealError, SealId};
-use handles::MissingCallReason;
+use crate::seal::{SealError, SealId, Sealer};
+use directory::ParkedCallLocation;
 
 /// How long calls may take that get no answers any more, when the server ends.
 const ENDING_TIME: Duration = Duration::from_secs(2);
@@ -145,17 +145,17 @@ struct Parked {
 
 /// The calls that wait.
 pub(crate) struct ParkingLot {
-    handles: Arc<ParkedHandles>,
+    handles: Arc<ParkedCallDirectory>,
     limits: ParkingLimits,
     calls: Mutex<HashMap<SealId, Parked>>,
 }
 
 impl ParkingLot {
-    pub(crate) fn new(handles: Arc<ParkedHandles>, limits: ParkingLimits) -> Arc<Self> {
+    pub(crate) fn new(handles: Arc<ParkedCallDirectory>, limits: ParkingLimits) -> Arc<Self> {
         Arc::new(Self { handles, limits, calls: Mutex::default() })
     }
 
-    async fn seal(&self) -> Result<Arc<Seal>, RpcError> {
+    async fn seal(&self) -> Result<Arc<Sealer>, RpcError> {
         self.handles.seal().await.ok_or_else(no_random_numbers)
     }
 
@@ -230,12 +230,12 @@ impl ParkingLot {
         let parked = self.calls().remove(&id);
         let Some(parked) = parked else {
             return Err(match self.handles.find(id).await {
-                MissingCallReason::Unknown => lost(),
-                MissingCallReason::OtherServer => RpcError::invalid_params(
+                ParkedCallLocation::Unknown => lost(),
+                ParkedCallLocation::OtherServer => RpcError::invalid_params(
                     "the call that `requestState` is of waits at another server of the same store, and has to be \
                      answered there. Nothing was done now",
                 ),
-                MissingCallReason::EndedServer => RpcError::invalid_params(
+                ParkedCallLocation::EndedServer => RpcError::invalid_params(
                     "the server that held this call has stopped, as far as its store knows, and the call ended with it. \
                      Nothing was done now; what the call had done before it asked stays done",
                 ),
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::client::Outlet;
     use crate::protocol::capabilities::ClientCapabilities;
-    use tenon_host::services::{ClientFeatures, Requester};
+    use tenon_host::services::{AskingPlugin, ClientFeatures};
     use tenon_host::types::{FormAnswer, FormRequest};
     use tenon_store::{LazyStore, SqliteStore, Store};
 
@@ -301,7 +301,7 @@ mod tests {
         ParkingLimits { calls: 2, bytes: 10_000, time: Duration::from_secs(60) };
 
     fn new_lot(limits: ParkingLimits) -> Arc<ParkingLot> {
-        ParkingLot::new(ParkedHandles::new(Arc::default()), limits)
+        ParkingLot::new(ParkedCallDirectory::new(Arc::default()), limits)
     }
 
     /// The state that a client is given for a call.
@@ -327,7 +327,7 @@ mod tests {
             let ask = |question: &&'static str| {
                 let client = asked.clone();
                 let form = FormRequest::new(*question, json!({}));
-                let mut requester = Requester::default();
+                let mut requester = AskingPlugin::default();
                 requester.plugin = "asker".into();
                 async move { client.ask(&requester, form).await }
             };
@@ -408,7 +408,7 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory().unwrap());
         let lot_of_store = || {
             let store = Arc::new(LazyStore::from(store.clone()));
-            ParkingLot::new(ParkedHandles::new(store), LIMITS)
+            ParkingLot::new(ParkedCallDirectory::new(store), LIMITS)
         };
         let (one, other) = (lot_of_store(), lot_of_store());
         let bound: &[&[u8]] = &[b"ada"];
@@ -445,7 +445,7 @@ mod tests {
     async fn calls_wait_without_a_store_that_fails() {
         let folder = std::path::PathBuf::from("/dev/null/none/state.sqlite");
         let store = Arc::new(LazyStore::new(Some(folder)));
-        let lot = ParkingLot::new(ParkedHandles::new(store), LIMITS);
+        let lot = ParkingLot::new(ParkedCallDirectory::new(store), LIMITS);
         let state = park(&lot, &[]).await;
         assert!(lot.take(&state, &[]).await.is_ok());
         assert!(refusal(&lot, &state, &[]).await.contains("answered already"));

@@ -203,11 +203,11 @@ pub(crate) fn read_one(text: &str) -> Result<Message<'_>, Invalid> {
 pub(crate) fn cancelled_id(params: Option<&RawValue>) -> Option<RequestId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
+    struct CancelledParams<'a> {
         #[serde(borrow)]
         request_id: &'a RawValue,
     }
-    let Params { request_id } = serde_json::from_str(params?.get()).ok()?;
+    let CancelledParams { request_id } = serde_json::from_str(params?.get()).ok()?;
     RequestId::read(request_id)
 }
 
@@ -225,14 +225,14 @@ fn id_of(text: &str) -> Option<RequestId> {
 /// What an error of a client's says.
 fn words_of(error: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Words {
+    struct ErrorBody {
         #[serde(default)]
         code: i64,
         #[serde(default)]
         message: String,
     }
-    match serde_json::from_str::<Words>(error.get()) {
-        Ok(Words { code, message }) => format!("{message} ({code})"),
+    match serde_json::from_str::<ErrorBody>(error.get()) {
+        Ok(ErrorBody { code, message }) => format!("{message} ({code})"),
         Err(_) => "an error without words".into(),
     }
 }

@@ -74,7 +74,7 @@ struct MetaForm<'a> {
 
 /// What is read of a client's own name. One of another form is none.
 #[derive(Deserialize)]
-struct ClientForm {
+struct ClientInfo {
     #[serde(default)]
     name: Option<String>,
 }
@@ -142,7 +142,7 @@ impl<'a> Meta<'a> {
         let modern = ModernMeta {
             version: version.clone(),
             capabilities: ClientCapabilities::read(capabilities),
-            client: client.and_then(|ClientForm { name }| name),
+            client: client.and_then(|ClientInfo { name }| name),
             log_level,
         };
         Ok((shared, modern))

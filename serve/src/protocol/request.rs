@@ -152,7 +152,8 @@ impl Request {
                 Self::ReadResource { uri, input }
             }
             "prompts/get" => {
-                let PromptForm { name, arguments, input_responses, request_state } = read(params)?;
+                let GetPromptParams { name, arguments, input_responses, request_state } =
+                    read(params)?;
                 let input = Input::new(input_responses, request_state);
                 let arguments = arguments.into_iter().flatten().collect();
                 Self::GetPrompt { name, arguments, input }
@@ -223,7 +224,7 @@ struct ReadForm {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PromptForm {
+struct GetPromptParams {
     name: String,
     #[serde(default)]
     arguments: Option<BTreeMap<String, String>>,
@@ -240,26 +241,26 @@ fn read_cursor(params: Option<&RawValue>) -> Result<Option<String>, RpcError> {
 fn read_initialize(params: Option<&RawValue>) -> Result<Initialize, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Form {
+    struct InitializeParams {
         protocol_version: String,
         #[serde(default)]
         capabilities: Value,
         #[serde(default)]
         client_info: Value,
     }
-    let Form { protocol_version: version, capabilities, client_info } = read(params)?;
+    let InitializeParams { protocol_version: version, capabilities, client_info } = read(params)?;
     let capabilities = ClientCapabilities::read(&capabilities);
     Ok(Initialize { version, capabilities, client: client_info["name"].as_str().map(Into::into) })
 }
 
 fn read_completion(params: Option<&RawValue>) -> Result<ArgumentCompletion, RpcError> {
     #[derive(Deserialize)]
-    struct Form {
+    struct InitializeParams {
         #[serde(rename = "ref")]
         reference: Reference,
         argument: Argument,
         #[serde(default)]
-        context: Option<Context>,
+        context: Option<CompletionContext>,
     }
     #[derive(Deserialize)]
     #[serde(tag = "type")]
@@ -275,11 +276,11 @@ fn read_completion(params: Option<&RawValue>) -> Result<ArgumentCompletion, RpcE
         value: String,
     }
     #[derive(Deserialize)]
-    struct Context {
+    struct CompletionContext {
         #[serde(default)]
         arguments: BTreeMap<String, String>,
     }
-    let Form { reference, argument, context } = read(params)?;
+    let InitializeParams { reference, argument, context } = read(params)?;
     let reference = match reference {
         Reference::Prompt { name } => CompletionReference::Prompt(name),
         Reference::Resource { uri } => CompletionReference::ResourceTemplate(uri),
@@ -291,7 +292,7 @@ fn read_completion(params: Option<&RawValue>) -> Result<ArgumentCompletion, RpcE
 
 fn read_filter(params: Option<&RawValue>) -> Result<ListenFilter, RpcError> {
     #[derive(Deserialize)]
-    struct Form {
+    struct InitializeParams {
         notifications: Wanted,
     }
     #[derive(Deserialize)]
@@ -306,7 +307,7 @@ fn read_filter(params: Option<&RawValue>) -> Result<ListenFilter, RpcError> {
         #[serde(default)]
         resource_subscriptions: Vec<String>,
     }
-    let Form { notifications: wanted } = read(params)?;
+    let InitializeParams { notifications: wanted } = read(params)?;
     if wanted.resource_subscriptions.len() > MAX_LISTENED_RESOURCES {
         return Err(RpcError::invalid_params(format!(
             "one request subscribes to {MAX_LISTENED_RESOURCES} resources at most"

@@ -227,20 +227,20 @@ async fn all(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
 
 // --- The bare side ---------------------------------------------------------
 
-struct State {
+struct WasiState {
     wasi: WasiCtx,
     table: ResourceTable,
 }
 
-impl WasiView for State {
+impl WasiView for WasiState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }
 
-struct Bare {
+struct BareWasmtime {
     engine: Engine,
-    pre: InstancePre<State>,
+    pre: InstancePre<WasiState>,
     tools: bare::GuestIndices,
 }
 
@@ -271,7 +271,7 @@ fn bare_config(pool: bool) -> wasmtime::Config {
     config
 }
 
-impl Bare {
+impl BareWasmtime {
     fn new(pool: bool, wasm: &[u8]) -> Self {
         let engine = Engine::new(&bare_config(pool)).expect("the engine is set up");
         let component = Component::new(&engine, wasm).expect("the component compiles");
@@ -283,19 +283,19 @@ impl Bare {
         Self { engine, pre, tools }
     }
 
-    fn store(&self) -> Store<State> {
+    fn store(&self) -> Store<WasiState> {
         self.store_with(WasiCtx::builder().build())
     }
 
-    fn store_with(&self, wasi: WasiCtx) -> Store<State> {
-        let state = State { wasi, table: ResourceTable::new() };
+    fn store_with(&self, wasi: WasiCtx) -> Store<WasiState> {
+        let state = WasiState { wasi, table: ResourceTable::new() };
         let mut store = Store::new(&self.engine, state);
         store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
         store.set_epoch_deadline(1);
         store
     }
 
-    async fn instance(&self) -> (Store<State>, bare::Guest) {
+    async fn instance(&self) -> (Store<WasiState>, bare::Guest) {
         let mut store = self.store();
         let instance = self.pre.instantiate_async(&mut store).await.expect("it is instantiated");
         let tools = self.tools.load(&mut store, &instance).expect("it has tools");
@@ -303,7 +303,7 @@ impl Bare {
     }
 }
 
-async fn bare_call(store: &mut Store<State>, tools: &bare::Guest) {
+async fn bare_call(store: &mut Store<WasiState>, tools: &bare::Guest) {
     let result = store
         .run_concurrent(async |accessor| {
             let arguments = arguments().to_string();
@@ -388,7 +388,7 @@ async fn calls(rows: &mut Vec<Row>) {
         format!("{{ path = {:?}, id = {id:?}, instance = {mode:?} }}", guests::TEXT_TOOLS)
     };
     for pool in [true, false] {
-        let bare = Bare::new(pool, &wasm);
+        let bare = BareWasmtime::new(pool, &wasm);
         let allocation =
             if pool { Allocation::Pool { instances: POOL } } else { Allocation::OnDemand };
         let configuration =
@@ -467,7 +467,7 @@ async fn files(rows: &mut Vec<Row>) {
     let builder = builder(&configuration, Allocation::OnDemand).approver(GrantAll);
     let platform = builder.build().await.expect("the platform is built");
 
-    let bare = Bare::new(false, &std::fs::read(guests::ESCAPE).unwrap());
+    let bare = BareWasmtime::new(false, &std::fs::read(guests::ESCAPE).unwrap());
     let mut wasi = WasiCtx::builder();
     let name = base.to_str().unwrap();
     wasi.preopened_dir(&base, name, FsPerms::ReadOnly).expect("the folder is there");
@@ -512,7 +512,7 @@ async fn files(rows: &mut Vec<Row>) {
 async fn bridged(rows: &mut Vec<Row>) {
     // What waking another core costs depends on which one a server happens to be on, and is more than
     // what is measured.
-    let one = OneCore::new();
+    let one = CorePinGuard::new();
     let on = if one.is_some() { ", on one core" } else { "" };
     for (what, server) in SERVERS {
         let platform = bridge(server).await;
@@ -571,7 +571,7 @@ async fn confined(rows: &mut Vec<Row>) {
     let times = versus(40, 1, async || start(CONFINED).await, async || start("").await).await;
     rows.push(Row::new("a server starts and ends, confined", times, "unconfined"));
     // As for any bridged call.
-    let one = OneCore::new();
+    let one = CorePinGuard::new();
     let on = if one.is_some() { ", on one core" } else { "" };
     let (ours, bare) = (platform(CONFINED).await, platform("").await);
     let times = versus(100, 100, async || echo(&ours).await, async || echo(&bare).await).await;
@@ -581,13 +581,13 @@ async fn confined(rows: &mut Vec<Row>) {
 }
 
 /// This thread is kept on one core, with all that it starts meanwhile.
-struct OneCore {
+struct CorePinGuard {
     #[cfg(target_os = "linux")]
     before: CpuSet,
 }
 
 #[cfg(target_os = "linux")]
-impl OneCore {
+impl CorePinGuard {
     /// Nothing, where the system does not let it.
     fn new() -> Option<Self> {
         let before = sched_getaffinity(None).ok()?;
@@ -599,14 +599,14 @@ impl OneCore {
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for OneCore {
+impl Drop for CorePinGuard {
     fn drop(&mut self) {
         let _ = sched_setaffinity(None, &self.before);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl OneCore {
+impl CorePinGuard {
     fn new() -> Option<Self> {
         None
     }

@@ -10,8 +10,8 @@ use wasmtime::Store;
 
 use crate::table::Table;
 use crate::{
-    Bare, SERVERS, State, arguments, bare_call, bridge, context, echo, guests, median, ours,
-    platform, rmcp_client, rmcp_echo, versus,
+    BareWasmtime, SERVERS, WasiState, arguments, bare_call, bridge, context, echo, guests, median,
+    ours, platform, rmcp_client, rmcp_echo, versus,
 };
 
 /// Calls a second with 64 in flight, ours and the bare library's.
@@ -136,13 +136,13 @@ async fn slug(instance: &str) -> Platform {
 
 /// One instance of the same component, with wasmtime alone.
 struct BareInstance {
-    store: Store<State>,
+    store: Store<WasiState>,
     tools: bare::Guest,
 }
 
 impl BareInstance {
     async fn new(wasm: &[u8]) -> Self {
-        let (store, tools) = Bare::new(false, wasm).instance().await;
+        let (store, tools) = BareWasmtime::new(false, wasm).instance().await;
         Self { store, tools }
     }
 
@@ -167,7 +167,7 @@ const BURST: u32 = 20_000;
 /// Calls of fresh instances that all begin at once, of a host that is built as the README has it.
 pub(crate) async fn at_once() -> Vec<Throughput> {
     let wasm = std::fs::read(guests::TEXT_TOOLS).expect("the guest was built");
-    let bare = Arc::new(Bare::new(true, &wasm));
+    let bare = Arc::new(BareWasmtime::new(true, &wasm));
     let mut rows = Vec::new();
     for (what, allocation) in [
         ("fresh instances, as a host is built by default", Allocation::default()),

@@ -150,11 +150,11 @@ impl Curve {
 
 /// All curves that were measured.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct CurveReport {
     curves: Vec<Curve>,
 }
 
-impl Report {
+impl CurveReport {
     /// Prints a curve, and keeps it for the summary.
     pub(crate) fn add(&mut self, curve: Curve) {
         curve.print();

@@ -9,7 +9,7 @@ use tenon_host::services::{
     Durability, LogPolicy, LogStore, MAX_BATCH_ENTRIES, NewEntry, STATE_FILE, SqliteStore,
 };
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::support::{builder, call, time};
 
 const SIZES: &[usize] = &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
@@ -23,7 +23,7 @@ const LIMIT: usize = 20;
 /// One of so many calls has failed.
 const FAILED: usize = 100;
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let curve = |what, exponent, reason| Curve::new(what, "calls", exponent, reason);
     let mut latest =
         curve("the latest 20 calls of a history", 0.0, "they are at the end of the log");

@@ -6,13 +6,13 @@ use std::fs;
 use tempfile::TempDir;
 use tenon_host::Allocation;
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::guests;
 use crate::support::{call, platform, time};
 
 const SIZES: &[usize] = &[0, 1, 2, 5, 10, 20, 50];
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     for (what, script, mark) in [
         (
             "call with scripts before it",

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::json;
 use tenon_host::{Allocation, Platform};
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::guests;
 use crate::support::{call, platform, time};
 
@@ -16,7 +16,7 @@ const CALLS: usize = 1_024;
 /// The server that takes no time.
 const SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let component = |mode: &str| {
         format!(
             "plugins.wasm = [{{ path = {:?}, id = \"p\", instance = {mode:?} }}]",

@@ -18,7 +18,7 @@ mod support;
 mod table;
 mod tools;
 
-use curve::Report;
+use curve::CurveReport;
 
 mod guests {
     #![allow(dead_code)]
@@ -39,7 +39,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let only = arguments.find(|argument| !argument.starts_with('-'));
     let wanted = |group: &str| only.as_deref().is_none_or(|only| group.contains(only));
-    let mut report = Report::default();
+    let mut report = CurveReport::default();
     runtime.block_on(async {
         if wanted("plugins") {
             plugins::all(&mut report).await;

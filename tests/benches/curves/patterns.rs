@@ -3,15 +3,15 @@
 //! capability; lists of tools are as long as an operator makes them.
 
 use tenon_config::ToolFilter;
-use tenon_config::grant::{FileRules, PathGrant, Protection, UrlGrant};
-use tenon_host::testing::UrlRules;
+use tenon_config::grant::{FileRules, PathGrant, ProtectedPaths, UrlGrant};
+use tenon_host::testing::UrlGrants;
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::support::time;
 
 const SIZES: &[usize] = &[1, 10, 100, 1_000, 10_000];
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let curve = |what| Curve::new(what, "patterns", 1.0, "they are tried one after the other");
     let mut file = curve("whether a file may be read");
     let mut url = curve("whether a request may be sent");
@@ -22,7 +22,7 @@ pub(crate) async fn all(report: &mut Report) {
             let grant = PathGrant::parse_approved(&format!("read:/data/folder{i}/**/*.txt"));
             grant.expect("it is a grant")
         });
-        let rules = FileRules::new(vec![grants.collect()], Vec::new(), Protection::default());
+        let rules = FileRules::new(vec![grants.collect()], Vec::new(), ProtectedPaths::default());
         let granted = format!("/data/folder{last}/a/b/notes.txt");
         let other = format!("/data/folder{last}/a/b/notes.md");
         file.time(
@@ -39,7 +39,7 @@ pub(crate) async fn all(report: &mut Report) {
             let grant = UrlGrant::parse(&format!("GET https://host{i}.example.com/v1/*"));
             grant.expect("it is a grant")
         });
-        let rules = UrlRules::new(grants);
+        let rules = UrlGrants::new(grants);
         let granted = format!("https://host{last}.example.com/v1/notes");
         let other = format!("https://host{last}.example.com/v2/notes");
         url.time(

@@ -6,7 +6,7 @@ use std::fs;
 use tempfile::TempDir;
 use tenon_host::Allocation;
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::guests;
 use crate::support::{call, platform, time};
 
@@ -21,7 +21,7 @@ const LIMITS: &str = "limits = { output_kib = 65536, transfer_mib = 256, memory_
 /// The server that takes no time.
 const SERVER: &str = env!("CARGO_BIN_EXE_rude-server");
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("p.rhai");
     fs::write(&script, "tool(#{ name: \"echo\", description: \"Echoes\" }, |a| a.text);").unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tenon_host::{Config, HostEnvironment, Platform};
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::guests;
 use crate::support::{assert_ready, call, median_time, time};
 
@@ -33,7 +33,7 @@ const KNOWN_AFTER: Duration = Duration::from_secs(4);
 
 const OF: &str = "plugins";
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let wasm = fs::read(guests::HELLO).expect("the guest was built");
     let plugins = |wasm, has_secrets| {
         let folder = TempDir::new().unwrap();
@@ -110,7 +110,7 @@ async fn build(folder: &Path) -> Platform {
     platform
 }
 
-async fn grow(report: &mut Report, kinds: &str, mut plugins: Plugins<'_>, sizes: &[usize]) {
+async fn grow(report: &mut CurveReport, kinds: &str, mut plugins: Plugins<'_>, sizes: &[usize]) {
     let curve =
         |what: &str, exponent, reason| Curve::new(format!("{what}, {kinds}"), OF, exponent, reason);
     let mut building =

@@ -11,7 +11,7 @@ use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
 };
 
-use crate::curve::{Curve, Report};
+use crate::curve::{Curve, CurveReport};
 use crate::support::{call, median_time, platform, time};
 
 const SIZES: &[usize] = &[1, 10, 100, 1_000, 3_000, 10_000];
@@ -22,7 +22,7 @@ const PER_PLUGIN: usize = 1_000;
 /// How long a page of a list may be that is on its way.
 const PIPE_BYTES: usize = 8 << 20;
 
-pub(crate) async fn all(report: &mut Report) {
+pub(crate) async fn all(report: &mut CurveReport) {
     let curve = |what, exponent, reason| Curve::new(what, "tools", exponent, reason);
     let mut building = curve("platform, scripts", 1.0, "each tool is defined and checked once");
     let mut finding = curve("one tool by its name", 0.0, "names are in a tree");

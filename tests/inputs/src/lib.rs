@@ -18,7 +18,7 @@ const INPUTS: usize = 300;
 
 /// What inputs may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum InputKind {
     /// UTF-8.
     Text,
     /// Any bytes.
@@ -35,7 +35,7 @@ pub fn folder() -> PathBuf {
 /// # Panics
 ///
 /// Where the target does. The input is kept where cargo-fuzz keeps such a one.
-pub fn fuzz(name: &str, kind: Kind, target: impl Fn(&[u8])) {
+pub fn fuzz(name: &str, kind: InputKind, target: impl Fn(&[u8])) {
     let seeds = fs::read_dir(folder().join("seeds").join(name)).expect("there are seeds");
     let mut seeds: Vec<PathBuf> = seeds.map(|seed| seed.expect("it is a seed").path()).collect();
     seeds.sort();
@@ -56,8 +56,8 @@ pub fn fuzz(name: &str, kind: Kind, target: impl Fn(&[u8])) {
     while goes_on(inputs) {
         let input = generator.input();
         match kind {
-            Kind::Text => check(name, String::from_utf8_lossy(&input).as_bytes(), &target),
-            Kind::Bytes => check(name, &input, &target),
+            InputKind::Text => check(name, String::from_utf8_lossy(&input).as_bytes(), &target),
+            InputKind::Bytes => check(name, &input, &target),
         }
         inputs += 1;
     }

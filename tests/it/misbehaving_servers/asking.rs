@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenon_host::services::{ClientFeatures, GrantAll, Offers, Requester};
+use tenon_host::services::{AskingPlugin, ClientFeatures, GrantAll, Offers};
 use tenon_host::types::{
     Completion, CompletionRequest, Error, FormAnswer, FormRequest, UrlAnswer, UrlRequest,
 };
 use tokio::sync::Notify;
 
 use super::{among, configuration, echoes};
-use crate::support::{Project, Running, eventually, text};
+use crate::support::{Project, RunningPlatform, eventually, text};
 
 /// What somebody was asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ enum Asked {
 /// An embedder with somebody to ask, who says no to everything but forms and pages.
 #[derive(Clone, Default)]
 struct Somebody {
-    asked: Arc<Mutex<Vec<(Requester, Asked)>>>,
+    asked: Arc<Mutex<Vec<(AskingPlugin, Asked)>>>,
     opens_pages: bool,
 }
 
@@ -34,19 +34,23 @@ impl ClientFeatures for Somebody {
         Offers { forms: true, pages: self.opens_pages, sampling: true, roots: false }
     }
 
-    async fn ask(&self, requester: &Requester, form: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, requester: &AskingPlugin, form: FormRequest) -> Result<FormAnswer, Error> {
         self.note(requester, Asked::Form(form));
         Ok(FormAnswer::Accepted([("name".to_string(), json!("n"))].into_iter().collect()))
     }
 
-    async fn ask_url(&self, requester: &Requester, page: UrlRequest) -> Result<UrlAnswer, Error> {
+    async fn ask_url(
+        &self,
+        requester: &AskingPlugin,
+        page: UrlRequest,
+    ) -> Result<UrlAnswer, Error> {
         self.note(requester, Asked::Page(page));
         Ok(UrlAnswer::Accepted)
     }
 
     async fn complete(
         &self,
-        requester: &Requester,
+        requester: &AskingPlugin,
         request: CompletionRequest,
     ) -> Result<Completion, Error> {
         self.note(requester, Asked::Model(request));
@@ -55,20 +59,20 @@ impl ClientFeatures for Somebody {
 }
 
 impl Somebody {
-    fn note(&self, requester: &Requester, asked: Asked) {
+    fn note(&self, requester: &AskingPlugin, asked: Asked) {
         self.asked.lock().unwrap().push((requester.clone(), asked));
     }
 }
 
 /// A platform of an embedder, with servers of these habits.
-async fn offering(features: impl ClientFeatures, habits: &[&str]) -> Running {
+async fn offering(features: impl ClientFeatures, habits: &[&str]) -> RunningPlatform {
     let project = Project::new(&configuration(habits, ""));
     let platform = project.builder().client_features(features).build().await.unwrap();
-    Running::new(platform, project)
+    RunningPlatform::new(platform, project)
 }
 
 /// What came of asking for everything, in the order of asking.
-async fn answers(platform: &Running) -> Value {
+async fn answers(platform: &RunningPlatform) -> Value {
     serde_json::from_str(&text(platform, "asks__rude", json!({})).await).unwrap()
 }
 
@@ -136,7 +140,7 @@ impl ClientFeatures for UnansweringUser {
         Offers { forms: true, ..Offers::default() }
     }
 
-    async fn ask(&self, _: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, _: &AskingPlugin, _: FormRequest) -> Result<FormAnswer, Error> {
         struct SetOnDrop(Arc<Mutex<Option<bool>>>);
         impl Drop for SetOnDrop {
             fn drop(&mut self) {
@@ -187,7 +191,7 @@ impl ClientFeatures for Slow {
         Offers { forms: true, ..Offers::default() }
     }
 
-    async fn ask(&self, _: &Requester, _: FormRequest) -> Result<FormAnswer, Error> {
+    async fn ask(&self, _: &AskingPlugin, _: FormRequest) -> Result<FormAnswer, Error> {
         tokio::time::sleep(self.0).await;
         Ok(FormAnswer::Accepted(Default::default()))
     }
@@ -208,7 +212,7 @@ async fn a_call_has_its_time_however_long_the_answer_to_a_form_takes() {
     });";
     project.write("asker.rhai", script);
     let builder = project.builder().client_features(Slow(wall + wall / 2)).approver(GrantAll);
-    let platform = Running::new(builder.build().await.unwrap(), project);
+    let platform = RunningPlatform::new(builder.build().await.unwrap(), project);
     let calls = ["asker__ask", "asks__rude", "modern__ask"].map(async |tool| {
         let said = text(&platform, tool, json!({})).await;
         assert!(said.contains("accept"), "{tool}: {said}");

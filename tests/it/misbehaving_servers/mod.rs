@@ -2,19 +2,19 @@
 //! can, and the server beside it notices nothing.
 
 mod asking;
-mod calls;
+mod call_duties;
 mod crowd;
 mod ending;
-mod eras;
 mod notifications;
+mod single_era;
 
 use serde_json::json;
 use std::time::Duration;
 use tenon_host::PluginState;
 use tenon_host::types::mcp_json;
 
-use crate::support::{Project, RUDE_SERVER, Running, call, call_within, failure, text};
-use Comes::{Fails, Said};
+use crate::support::{Project, RUDE_SERVER, RunningPlatform, call, call_within, failure, text};
+use ExpectedAnswer::{Fails, Said};
 
 /// The longest message in these tests.
 const CAP: usize = 512 << 10;
@@ -37,24 +37,24 @@ fn configuration(habits: &[&str], supervision: &str) -> String {
     )
 }
 
-async fn among(habits: &[&str]) -> Running {
+async fn among(habits: &[&str]) -> RunningPlatform {
     Project::new(&configuration(habits, "")).platform().await
 }
 
 /// The detail that a plugin is reported with.
-fn detail(platform: &Running, plugin: &str) -> (PluginState, String) {
+fn detail(platform: &RunningPlatform, plugin: &str) -> (PluginState, String) {
     let reports = platform.plugins();
     let report = reports.iter().find(|report| report.plugin == plugin).expect("it is reported");
     (report.state, report.detail.clone().unwrap_or_default())
 }
 
-async fn echoes(platform: &Running, plugin: &str) {
+async fn echoes(platform: &RunningPlatform, plugin: &str) {
     let said = text(platform, &format!("{plugin}__echo"), json!({ "text": plugin })).await;
     assert_eq!(said, plugin);
 }
 
 /// What comes of a call of the tool `rude`.
-enum Comes {
+enum ExpectedAnswer {
     /// A result with this text.
     Said(&'static str),
     /// An error whose text has this in it.
@@ -63,7 +63,7 @@ enum Comes {
 
 /// Calls the tool `rude` of a server with each habit, all at a time. After it each still echoes,
 /// and none was started again.
-async fn check(rows: &[(&str, Comes)]) {
+async fn check(rows: &[(&str, ExpectedAnswer)]) {
     let habits: Vec<_> = rows.iter().map(|(habit, _)| *habit).collect();
     let platform = among(&habits).await;
     let checks = rows.iter().map(async |(habit, comes)| {

@@ -73,14 +73,14 @@ struct Demo {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Text {
+struct TextArguments {
     text: String,
 }
 
 #[tool_router]
 impl Demo {
     #[tool(description = "Answers with its `text`")]
-    async fn echo(&self, Parameters(Text { text }): Parameters<Text>) -> String {
+    async fn echo(&self, Parameters(TextArguments { text }): Parameters<TextArguments>) -> String {
         text
     }
 

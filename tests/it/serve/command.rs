@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tenon_host::services::STATE_FILE;
-use tenon_serve::HttpToken;
+use tenon_serve::HttpTokenDigest;
 
 use super::{initialize, legacy, modern, project, text};
 use crate::support::{DEMO_SERVER, Project, manifest_of, stderr};
@@ -451,7 +451,7 @@ fn named_tokens_are_made_listed_and_ended_while_a_server_runs() {
     assert!(token(&["add", "none", "--tools", ""], 2).contains("no tool has an empty name"));
     // The file of a former version is taken over, unless others could have written it.
     let former = project.path("state/tenon/serve-tokens.json");
-    let digest = HttpToken::new("of-before").sha256();
+    let digest = HttpTokenDigest::new("of-before").sha256();
     let tokens = json!({ "tokens": [{ "name": "old", "sha256": digest, "created": "2026-01-01T00:00:00Z" }] });
     std::fs::write(&former, tokens.to_string()).unwrap();
     let set_mode = |mode| {

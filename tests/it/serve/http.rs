@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenon_host::{CallEvent, Event, Platform, Step, Subscription};
-use tenon_serve::{HttpSettings, HttpToken, Profile, Settings, TokenGrant, TokenStore};
+use tenon_serve::{HttpSettings, HttpTokenDigest, Profile, Settings, TokenGrant, TokenStore};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -19,7 +19,7 @@ use super::{MODERN, initialize, legacy, meta, modern, project, server_with, text
 use crate::support::Project;
 
 /// A server, and where it is.
-struct Served {
+struct RunningServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
@@ -62,7 +62,7 @@ impl Reply {
     }
 }
 
-impl Served {
+impl RunningServer {
     async fn new(change: impl FnOnce(&mut HttpSettings)) -> Self {
         Self::with(|_| {}, change).await
     }
@@ -172,7 +172,7 @@ fn unchunked(mut body: &str) -> String {
 
 #[tokio::test]
 async fn both_eras_are_spoken_at_one_address() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let call = json!({ "name": "test_simple_text" });
     let answered = served.modern(&modern(1, "tools/call", call.clone())).await;
     assert_eq!(answered.header("content-type"), Some("application/json"));
@@ -203,7 +203,8 @@ async fn both_eras_are_spoken_at_one_address() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_loses_its_connection() {
-    let served = Served::new(|settings| settings.read_time = Duration::from_millis(300)).await;
+    let served =
+        RunningServer::new(|settings| settings.read_time = Duration::from_millis(300)).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let requests = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", served.address).repeat(100);
     // It fails when the server has closed what it can write nothing more to.
@@ -214,7 +215,7 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
 
 #[tokio::test]
 async fn one_client_does_not_take_all_memory() {
-    let served = Served::new(|settings| settings.max_client_bytes = 0).await;
+    let served = RunningServer::new(|settings| settings.max_client_bytes = 0).await;
     let ping = modern(1, "ping", json!({})).to_string();
     let spaces = " ".repeat(40_000);
     // As much as the longest message is left to each client.
@@ -239,8 +240,8 @@ async fn one_client_does_not_take_all_memory() {
 
 #[tokio::test]
 async fn what_is_wrong_is_refused() {
-    let served = Served::new(|settings| {
-        settings.tokens = Some(Arc::new(HttpToken::new("it is a secret")));
+    let served = RunningServer::new(|settings| {
+        settings.tokens = Some(Arc::new(HttpTokenDigest::new("it is a secret")));
         settings.read_time = Duration::from_millis(300);
     })
     .await;
@@ -361,7 +362,7 @@ async fn what_is_wrong_is_refused() {
 
 #[tokio::test]
 async fn a_session_is_its_clients_until_it_ends() {
-    let served = Served::new(|settings| settings.max_sessions = 2).await;
+    let served = RunningServer::new(|settings| settings.max_sessions = 2).await;
     let mine = ("Authorization", "Bearer mine");
     let session = served.begin(&[mine]).await;
     let of_session = ("Mcp-Session-Id", &*session);
@@ -400,7 +401,7 @@ async fn a_session_is_its_clients_until_it_ends() {
 
 #[tokio::test]
 async fn clients_that_begin_together_keep_their_sessions_where_there_is_no_room() {
-    let served = Served::new(|settings| settings.max_sessions = 20).await;
+    let served = RunningServer::new(|settings| settings.max_sessions = 20).await;
     let ping = legacy(1, "ping", json!({}));
     let is_there = async |session: &str| {
         served.post(&[("Mcp-Session-Id", session)], &ping).await.status == 200
@@ -425,13 +426,13 @@ async fn clients_that_begin_together_keep_their_sessions_where_there_is_no_room(
 
 /// Tokens of every kind. The texts are their names.
 #[derive(Debug, Default)]
-struct Tokens {
+struct FakeTokenStore {
     is_over: AtomicBool,
 }
 
 #[async_trait]
-impl TokenStore for Tokens {
-    async fn grant(&self, token: &HttpToken) -> Option<TokenGrant> {
+impl TokenStore for FakeTokenStore {
+    async fn grant(&self, token: &HttpTokenDigest) -> Option<TokenGrant> {
         // By their full names, whatever a profile makes of them.
         let tools = Some(vec!["*__test_simple_*".to_string(), "nothing".to_string()]);
         let all = [
@@ -442,7 +443,7 @@ impl TokenStore for Tokens {
             ("lost", Some("none"), None),
         ];
         let (_, profile, tools) =
-            all.into_iter().find(|(name, ..)| HttpToken::new(name) == *token)?;
+            all.into_iter().find(|(name, ..)| HttpTokenDigest::new(name) == *token)?;
         if self.is_over.load(Ordering::SeqCst) {
             return None;
         }
@@ -452,7 +453,7 @@ impl TokenStore for Tokens {
 
 #[tokio::test]
 async fn a_token_is_good_for_what_it_was_made_for() {
-    let tokens = Arc::new(Tokens::default());
+    let tokens = Arc::new(FakeTokenStore::default());
     let known: Arc<dyn TokenStore> = tokens.clone();
     let texts = Profile {
         name: "texts".into(),
@@ -462,7 +463,7 @@ async fn a_token_is_good_for_what_it_was_made_for() {
         calls_per_minute: NonZeroU32::new(1),
         ..Profile::default()
     };
-    let served = Served::with(
+    let served = RunningServer::with(
         |settings| drop(settings.profiles.insert("texts".into(), texts)),
         |settings| settings.tokens = Some(known),
     )
@@ -568,7 +569,7 @@ async fn a_token_is_good_for_what_it_was_made_for() {
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_takes_its_question_back() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let session = served.begin(&[]).await;
     let of_session = ("Mcp-Session-Id", &*session);
     let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
@@ -586,7 +587,7 @@ async fn a_call_that_is_cancelled_takes_its_question_back() {
 
 #[tokio::test]
 async fn a_stream_begins_as_the_revision_has_it() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     for (version, beginning) in
         [("2025-06-18", "id: 1-1\nevent: message"), ("2025-11-25", "id: 1-0\nretry: ")]
     {
@@ -610,7 +611,7 @@ async fn a_stream_begins_as_the_revision_has_it() {
 
 #[tokio::test]
 async fn a_batch_is_answered_message_by_message() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let mut begin = initialize(0, json!({ "elicitation": {} }));
     begin["params"]["protocolVersion"] = json!("2025-03-26");
     let begun = served.post(&[], &begin).await;
@@ -644,7 +645,7 @@ async fn a_batch_is_answered_message_by_message() {
 
 #[tokio::test]
 async fn a_server_does_not_wait_at_its_end_for_answers_that_cannot_come() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let session = served.begin(&[]).await;
     let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
     let legacy = legacy(1, "tools/call", call.clone()).to_string();
@@ -662,7 +663,7 @@ async fn a_server_does_not_wait_at_its_end_for_answers_that_cannot_come() {
 struct Stream(BufReader<TcpStream>);
 
 impl Stream {
-    async fn open(served: &Served, request: &str) -> Self {
+    async fn open(served: &RunningServer, request: &str) -> Self {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         Self(BufReader::new(stream))
@@ -707,7 +708,8 @@ async fn heard(events: &mut Subscription, wanted: impl Fn(&Step) -> bool) {
 
 #[tokio::test]
 async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
-    let served = Served::new(|settings| settings.stream_time = Duration::from_millis(300)).await;
+    let served =
+        RunningServer::new(|settings| settings.stream_time = Duration::from_millis(300)).await;
     let hang = modern(1, "tools/call", json!({ "name": "hang" }));
     let headers =
         [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "hang")];
@@ -744,7 +746,7 @@ async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
 
 #[tokio::test]
 async fn a_client_is_asked_on_the_stream_of_its_call() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let session = served.begin(&[]).await;
     let of_session = ("Mcp-Session-Id", &*session);
     let call = json!({ "name": "test_elicitation", "arguments": { "message": "Who?" } });
@@ -764,7 +766,7 @@ async fn a_client_is_asked_on_the_stream_of_its_call() {
 
 #[tokio::test]
 async fn news_go_to_one_stream_and_end_with_the_server() {
-    let served = Served::new(|_| {}).await;
+    let served = RunningServer::new(|_| {}).await;
     let session = served.begin(&[]).await;
     let of_session = ("Mcp-Session-Id", &*session);
     let get = served.request("GET", "/mcp", &[of_session], "");
@@ -786,7 +788,7 @@ async fn news_go_to_one_stream_and_end_with_the_server() {
     let mut rest = String::new();
     timeout(Duration::from_secs(60), former.0.read_to_string(&mut rest)).await.unwrap().unwrap();
     assert!(!rest.contains("list_changed"), "{rest}");
-    let Served { stop, serving, platform, .. } = served;
+    let RunningServer { stop, serving, platform, .. } = served;
     stop.unwrap().send(()).unwrap();
     let ended = listening.message().await;
     assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(9), &json!("complete")));

@@ -19,9 +19,9 @@ use tenon_host::{Allocation, Call, Config, HostEnvironment, Platform};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::figures::{rate, time, times};
+use crate::format::{rate, time, times};
 use crate::programs::{Sdk, built};
-use crate::rounds::{Comparison, Side};
+use crate::rounds::{ComparedSides, Side};
 use crate::table::Table;
 use crate::{TEXT, arguments};
 
@@ -47,13 +47,13 @@ pub(crate) async fn print(sdks: &[Sdk]) {
             [("Tenon's bridge", Here::Tenon(&tenon)), ("rmcp", Here::Rmcp(&rmcp))];
         let mut measured = Vec::new();
         for in_flight in [1, IN_FLIGHT] {
-            let mut sides = Comparison::default();
+            let mut sides = ComparedSides::default();
             for (name, client) in in_this_process {
-                sides.add(name, Calls { client, in_flight });
+                sides.add(name, CallLoad { client, in_flight });
             }
             for sdk in sdks {
-                let client = There::start(sdk, &server);
-                sides.add(sdk.name(), Calls { client, in_flight });
+                let client = ProcessClient::start(sdk, &server);
+                sides.add(sdk.name(), CallLoad { client, in_flight });
             }
             measured.push(sides.measure(ROUNDS, ROUND).await);
         }
@@ -107,19 +107,19 @@ async fn rmcp_client(server: &Path) -> Client {
 
 /// A client that can call the tool several times at once.
 #[async_trait(?Send)]
-trait Calling {
+trait BenchClient {
     /// So many calls at a time, and so many after each other in each place. Returns how long that took.
     async fn call(&mut self, in_flight: u32, in_row: u32) -> Duration;
 }
 
 /// Calls by a client, so many of which are in flight at a time.
-struct Calls<C> {
+struct CallLoad<C> {
     client: C,
     in_flight: u32,
 }
 
 #[async_trait(?Send)]
-impl<C: Calling> Side for Calls<C> {
+impl<C: BenchClient> Side for CallLoad<C> {
     async fn round(&mut self, turns: u32) -> Duration {
         let in_row = turns.div_ceil(self.in_flight);
         self.client.call(self.in_flight, in_row).await / (self.in_flight * in_row)
@@ -155,7 +155,7 @@ impl Here<'_> {
 }
 
 #[async_trait(?Send)]
-impl Calling for Here<'_> {
+impl BenchClient for Here<'_> {
     async fn call(&mut self, in_flight: u32, in_row: u32) -> Duration {
         let began = Instant::now();
         let place = async || {
@@ -169,13 +169,13 @@ impl Calling for Here<'_> {
 }
 
 /// A client of another process: a script, which is told on a line what to do, and prints how long that took.
-struct There {
+struct ProcessClient {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     _client: Child,
 }
 
-impl There {
+impl ProcessClient {
     fn start(sdk: &Sdk, server: &Path) -> Self {
         let mut command = Command::from(sdk.client());
         command.arg(arguments().to_string()).arg(server);
@@ -188,7 +188,7 @@ impl There {
 }
 
 #[async_trait(?Send)]
-impl Calling for There {
+impl BenchClient for ProcessClient {
     async fn call(&mut self, in_flight: u32, in_row: u32) -> Duration {
         let line = format!("{in_flight} {in_row}\n");
         self.input.write_all(line.as_bytes()).await.expect("it reads");

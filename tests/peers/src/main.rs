@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout)]
 
 mod clients;
-mod figures;
+mod format;
 mod plugins;
 mod programs;
 mod rounds;

@@ -26,10 +26,10 @@ impl<F: AsyncFnMut()> Side for Work<F> {
 }
 
 /// Work that says itself how long it took, because what ends it does not count.
-pub(crate) struct TimedWork<F>(pub(crate) F);
+pub(crate) struct SelfTimedWork<F>(pub(crate) F);
 
 #[async_trait(?Send)]
-impl<F: AsyncFnMut() -> Duration> Side for TimedWork<F> {
+impl<F: AsyncFnMut() -> Duration> Side for SelfTimedWork<F> {
     async fn round(&mut self, turns: u32) -> Duration {
         let mut sum = Duration::ZERO;
         for _ in 0..turns {
@@ -41,12 +41,12 @@ impl<F: AsyncFnMut() -> Duration> Side for TimedWork<F> {
 
 /// Sides that are compared. The first is Tenon's, of which all others are multiples.
 #[derive(Default)]
-pub(crate) struct Comparison<'a> {
+pub(crate) struct ComparedSides<'a> {
     names: Vec<String>,
     sides: Vec<Box<dyn Side + 'a>>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> ComparedSides<'a> {
     pub(crate) fn add(&mut self, name: impl Into<String>, side: impl Side + 'a) {
         self.names.push(name.into());
         self.sides.push(Box::new(side));

@@ -14,9 +14,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::figures::{memory, rate, ratio, time, times};
+use crate::format::{memory, rate, ratio, time, times};
 use crate::programs::{Sdk, built};
-use crate::rounds::{Comparison, Side, TimedWork, median};
+use crate::rounds::{ComparedSides, SelfTimedWork, Side, median};
 use crate::table::Table;
 use crate::{TEXT, arguments};
 
@@ -88,7 +88,7 @@ fn serve(folder: &TempDir) -> std::process::Command {
 }
 
 async fn print_calls(servers: &[Server<'_>]) {
-    let (mut one, mut many) = (Comparison::default(), Comparison::default());
+    let (mut one, mut many) = (ComparedSides::default(), ComparedSides::default());
     for server in servers {
         one.add(&server.name, Calls { piped: Piped::start(server).await, in_flight: 1 });
         many.add(&server.name, Calls { piped: Piped::start(server).await, in_flight: IN_FLIGHT });
@@ -110,7 +110,7 @@ async fn print_calls(servers: &[Server<'_>]) {
 }
 
 async fn print_starts(servers: &[Server<'_>]) {
-    let mut sides = Comparison::default();
+    let mut sides = ComparedSides::default();
     for server in servers {
         let start = async move || {
             let began = Instant::now();
@@ -118,7 +118,7 @@ async fn print_starts(servers: &[Server<'_>]) {
             piped.ask("tools/list", json!({})).await;
             began.elapsed()
         };
-        sides.add(&server.name, TimedWork(start));
+        sides.add(&server.name, SelfTimedWork(start));
     }
     let measured = sides.measure(STARTS, Duration::ZERO).await;
     let title = "From the start of an MCP server to its first list of tools";

@@ -5,10 +5,10 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod asking;
+mod bad_lines;
 mod ending;
-mod lines;
 mod messages;
-mod modern;
+mod one_era;
 mod server;
 
 /// A habit, by its name.
@@ -16,7 +16,8 @@ type Habit = (&'static str, fn());
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_default();
-    let tables = [lines::HABITS, messages::HABITS, asking::HABITS, ending::HABITS, modern::HABITS];
+    let tables =
+        [bad_lines::HABITS, messages::HABITS, asking::HABITS, ending::HABITS, one_era::HABITS];
     match tables.into_iter().flatten().find(|(known, _)| *known == name) {
         Some((_, live)) => live(),
         None => server::serve(|_| false),

@@ -25,7 +25,7 @@ pub enum MemberKind {
 }
 
 /// The context of a well-known point.
-pub trait Context {
+pub trait PointContext {
     /// Its well-known members. Each may be missing, or `null`.
     const MEMBERS: &'static [MemberInfo];
 }
@@ -101,7 +101,7 @@ macro_rules! contexts {
                 pub other: Other,
             }
 
-            impl Context for $name {
+            impl PointContext for $name {
                 const MEMBERS: &'static [MemberInfo] = &[$(
                     MemberInfo {
                         name: stringify!($member),

@@ -1,9 +1,9 @@
 //! The contract as text: its WIT in both editions, for projects that are not in Rust, and the
 //! documentation of its interfaces. [`describe`] puts that into a component, with what its author says of it.
 
-mod describe;
+mod metadata_sections;
 
-pub use describe::{DescribeError, PluginMetadata, describe, is_whole};
+pub use metadata_sections::{DescribeError, PluginMetadata, describe, is_whole};
 
 use std::collections::BTreeMap;
 use wit_parser::{PackageId, Resolve, SourceMap};

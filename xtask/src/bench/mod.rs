@@ -1,7 +1,7 @@
 //! `cargo xtask bench` and `cargo xtask counts`: the benchmarks, and what is compared of them.
 
-mod report;
-mod size;
+mod binary_size;
+mod performance_page;
 
 use anyhow::{Result, ensure};
 
@@ -48,7 +48,7 @@ impl Benchmark {
 /// it, or asks for Markdown.
 pub(crate) fn run(mut arguments: Vec<String>) -> Result<()> {
     if arguments.first().is_some_and(|first| first == "report") {
-        return report::run(&arguments[1..]);
+        return performance_page::run(&arguments[1..]);
     }
     let first = arguments.first();
     let named = NAMED.iter().find(|(name, _)| first.is_some_and(|first| first == name));
@@ -61,7 +61,7 @@ pub(crate) fn run(mut arguments: Vec<String>) -> Result<()> {
         Benchmark::Counts => return counted(&arguments),
         Benchmark::Size => {
             ensure!(matches!(&arguments[..], [] | [_]), "`size` takes `--markdown` alone");
-            return size::run(arguments == ["--markdown"]);
+            return binary_size::run(arguments == ["--markdown"]);
         }
         _ => {}
     }

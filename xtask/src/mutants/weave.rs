@@ -56,11 +56,11 @@ struct Site {
     bytes: Range<usize>,
     /// Changes, and what the part is with each.
     changes: Vec<(usize, String)>,
-    kind: Kind,
+    kind: MutationSite,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum Kind {
+enum MutationSite {
     /// An expression, or its change.
     #[default]
     Expression,
@@ -91,7 +91,7 @@ pub(super) fn woven(
     let mut refs: Vec<&Site> = sites.iter().filter(|site| !site.changes.is_empty()).collect();
     // What is around another comes before it.
     refs.sort_by_key(|site| {
-        (site.bytes.start, site.kind != Kind::Return, std::cmp::Reverse(site.bytes.end))
+        (site.bytes.start, site.kind != MutationSite::Return, std::cmp::Reverse(site.bytes.end))
     });
     Ok(render(source, 0..source.len(), &mut refs.into_iter().peekable()))
 }
@@ -107,21 +107,21 @@ fn render(source: &str, bytes: Range<usize>, sites: &mut Sites<'_>) -> String {
         text.push_str(&source[at..site.bytes.start]);
         at = site.bytes.end;
         match site.kind {
-            Kind::Return => {
+            MutationSite::Return => {
                 for (number, change) in &site.changes {
                     text.push_str(&format!(
                         "/*{{{number}*/if crate::woven::is({number}) {{ return {change}; }}/*{number}}}*/\n"
                     ));
                 }
             }
-            Kind::Pattern => {
+            MutationSite::Pattern => {
                 for (number, _) in &site.changes {
                     text.push_str(&format!(
                         " /*<{number}*/if !crate::woven::is({number})/*{number}>*/"
                     ));
                 }
             }
-            Kind::Expression => {
+            MutationSite::Expression => {
                 let inner = render(source, site.bytes.clone(), sites);
                 let first = site.changes[0].0;
                 text.push_str(&format!("/*[{first}*/("));
@@ -273,7 +273,7 @@ impl<'a> Finder<'a> {
         wanted.flat_map(|(_, all)| all).filter(|(_, of)| of.genre == genre).copied().collect()
     }
 
-    fn add(&mut self, bytes: Range<usize>, kind: Kind, changes: Vec<(usize, String)>) {
+    fn add(&mut self, bytes: Range<usize>, kind: MutationSite, changes: Vec<(usize, String)>) {
         if !changes.is_empty() {
             let site = self.sites.entry((bytes.start, bytes.end)).or_default();
             site.bytes = bytes;
@@ -301,7 +301,7 @@ impl<'a> Finder<'a> {
             .map(|(number, mutant)| (*number, mutant.replacement.clone()));
         let changes = changes.collect();
         let place = self.place(start);
-        self.add(place..place, Kind::Return, changes);
+        self.add(place..place, MutationSite::Return, changes);
     }
 }
 
@@ -348,7 +348,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 .into_iter()
                 .map(|(number, of)| (number, format!("{left} {} {right}", of.replacement)));
             let changes = changes.collect();
-            self.add(self.bytes(expression), Kind::Expression, changes);
+            self.add(self.bytes(expression), MutationSite::Expression, changes);
         }
         visit::visit_expr_binary(self, expression);
     }
@@ -359,7 +359,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         let changes =
             wanted.into_iter().map(|(number, of)| (number, format!("{}{inner}", of.replacement)));
         let changes = changes.collect();
-        self.add(self.bytes(expression), Kind::Expression, changes);
+        self.add(self.bytes(expression), MutationSite::Expression, changes);
         visit::visit_expr_unary(self, expression);
     }
 
@@ -373,12 +373,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 match &arm.guard {
                     Some((_, guard)) => {
                         let deleted = deleted.map(|number| (number, "false".into())).collect();
-                        self.add(self.bytes(&**guard), Kind::Expression, deleted);
+                        self.add(self.bytes(&**guard), MutationSite::Expression, deleted);
                     }
                     None => {
                         let end = self.bytes(&arm.pat).end;
                         let deleted = deleted.map(|number| (number, String::new())).collect();
-                        self.add(end..end, Kind::Pattern, deleted);
+                        self.add(end..end, MutationSite::Pattern, deleted);
                     }
                 }
             }
@@ -391,7 +391,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             let wanted = self.wanted(&**guard, "MatchArmGuard");
             let changes = wanted.into_iter().map(|(number, of)| (number, of.replacement.clone()));
             let changes = changes.collect();
-            self.add(self.bytes(&**guard), Kind::Expression, changes);
+            self.add(self.bytes(&**guard), MutationSite::Expression, changes);
         }
         visit::visit_arm(self, arm);
     }
@@ -406,7 +406,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                     wanted.into_iter().map(|(number, _)| (number, format!("({base}).{member}")));
                 let changes: Vec<_> = changes.collect();
                 if field.colon_token.is_some() {
-                    self.add(self.bytes(&field.expr), Kind::Expression, changes);
+                    self.add(self.bytes(&field.expr), MutationSite::Expression, changes);
                 }
             }
         }

@@ -24,7 +24,7 @@ use super::{Event, RequestHead};
 use crate::bindings::tenon::plugin::types::Error;
 
 /// A message on its way to the server.
-struct Message {
+struct OutgoingLine {
     line: Vec<u8>,
     /// What expects an answer.
     request: Option<RequestHead>,
@@ -33,40 +33,40 @@ struct Message {
 /// Where the server is, as the host tells it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteSettings {
     /// What its host calls the server.
     id: String,
     url: String,
     /// Headers of every request.
     headers: BTreeMap<String, String>,
-    transport: Transport,
+    transport: HttpTransportKind,
     /// The longest message, in bytes.
     max_message: usize,
 }
 
-impl Default for Remote {
+impl Default for RemoteSettings {
     fn default() -> Self {
         Self {
             id: String::new(),
             url: String::new(),
             headers: BTreeMap::new(),
-            transport: Transport::Http,
+            transport: HttpTransportKind::Http,
             max_message: 16 << 20,
         }
     }
 }
 
-impl Remote {
+impl RemoteSettings {
     /// Whether the server may be of the newer era, which has no other transport.
     pub(crate) fn speaks_streamable_http(&self) -> bool {
-        self.transport == Transport::Http
+        self.transport == HttpTransportKind::Http
     }
 }
 
 /// How the server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Transport {
+enum HttpTransportKind {
     /// Streamable HTTP; where the server does not know it, as below.
     Http,
     /// The transport of 2024-11-05.
@@ -76,10 +76,10 @@ enum Transport {
 /// The connection.
 #[derive(Default)]
 struct RemoteConnection {
-    remote: Remote,
+    remote: RemoteSettings,
     /// Where messages go.
     target: Option<Url>,
-    transport: Option<Transport>,
+    transport: Option<HttpTransportKind>,
     /// Counts connections, so that what comes of an old one is not taken for news of the new.
     connection: u64,
     session: Option<String>,
@@ -87,7 +87,7 @@ struct RemoteConnection {
     revision: Option<String>,
     /// A message that is no request was sent: the handshake is over on the server's side, too.
     confirmed: bool,
-    outbox: VecDeque<Message>,
+    outbox: VecDeque<OutgoingLine>,
     sending: bool,
     events: VecDeque<Event>,
     /// Wakes whoever waits for events.
@@ -159,8 +159,8 @@ pub(crate) async fn start() -> Result<(), Error> {
         Ok(state.connection)
     })?;
     match with(|state| state.transport) {
-        Some(Transport::Sse) => old_stream(connection).await.map_err(invalid),
-        Some(Transport::Http) | None => Ok(()),
+        Some(HttpTransportKind::Sse) => old_stream(connection).await.map_err(invalid),
+        Some(HttpTransportKind::Http) | None => Ok(()),
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn last_words() -> Vec<String> {
 pub(crate) fn agreed(server: &Server) {
     let connection = with(|state| {
         state.revision = Some(server.revision.clone());
-        let listens = server.era == Era::Legacy && state.transport == Some(Transport::Http);
+        let listens = server.era == Era::Legacy && state.transport == Some(HttpTransportKind::Http);
         listens.then_some(state.connection)
     });
     if let Some(connection) = connection {
@@ -208,7 +208,7 @@ pub(crate) fn mirrors() -> bool {
 }
 
 pub(crate) fn send(line: Vec<u8>, request: impl FnOnce() -> Option<RequestHead>) {
-    let message = Message { line, request: request() };
+    let message = OutgoingLine { line, request: request() };
     with(|state| state.outbox.push_back(message));
 }
 
@@ -351,18 +351,18 @@ impl RemoteConnection {
 /// The headers for arguments of a call.
 fn mirrored(head: &RequestHead, line: &[u8]) -> Result<Vec<(String, String)>, String> {
     #[derive(Deserialize)]
-    struct Call {
-        params: Params,
+    struct CallMessage {
+        params: CallParams,
     }
     #[derive(Deserialize)]
-    struct Params {
+    struct CallParams {
         #[serde(default)]
         arguments: serde_json::Value,
     }
     if head.mirrored.is_empty() || !mirrors() {
         return Ok(Vec::new());
     }
-    let call: Call = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let call: CallMessage = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let headers = head.mirrored.iter().map(|mirrored| mirrored.header(&call.params.arguments));
     let headers = headers.filter_map(Result::transpose);
     headers.map(|header| header.map(|(name, text)| (name.into(), header_value(&text)))).collect()
@@ -381,8 +381,8 @@ fn header_value(text: &str) -> String {
 }
 
 /// Sends a message, and takes in what is answered to it.
-async fn post(message: Message, connection: u64) {
-    let Message { line, request: head } = message;
+async fn post(message: OutgoingLine, connection: u64) {
+    let OutgoingLine { line, request: head } = message;
     let prepared = with(|state| {
         let url = state.target.clone()?;
         let mut headers = state.headers(head.as_ref());
@@ -418,7 +418,7 @@ async fn post(message: Message, connection: u64) {
                 Some("text/event-stream") => read_stream(response, id, connection).await,
                 Some("application/json") => read_message(response, id, connection).await,
                 // On the old transport the answer comes by the stream.
-                _ if transport == Some(Transport::Sse) => {}
+                _ if transport == Some(HttpTransportKind::Sse) => {}
                 media_type => {
                     let what =
                         media_type.map_or_else(|| "no type".into(), |kind| format!("\"{kind}\""));
@@ -434,7 +434,9 @@ async fn post(message: Message, connection: u64) {
             }
         }
         404 if has_session() => lose(connection, SESSION_OVER),
-        400 | 404 | 405 | 415 if is_first(head.as_ref()) && transport == Some(Transport::Http) => {
+        400 | 404 | 405 | 415
+            if is_first(head.as_ref()) && transport == Some(HttpTransportKind::Http) =>
+        {
             let status = response.status;
             let body = response.read(MAX_EXCERPT_BYTES * 10).await.unwrap_or_default().0;
             if is_error(&body) {
@@ -443,7 +445,7 @@ async fn post(message: Message, connection: u64) {
             // A server of the first transport. What was said is said again over there.
             match old_stream(connection).await {
                 Ok(()) => {
-                    with(|state| state.transport = Some(Transport::Sse));
+                    with(|state| state.transport = Some(HttpTransportKind::Sse));
                     send(line, || head);
                     flush();
                 }
@@ -513,12 +515,12 @@ fn is_first(head: Option<&RequestHead>) -> bool {
 /// Whether a body is an error of the protocol's, which says more than the status.
 fn is_error(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Answer {
+    struct ErrorResponse {
         jsonrpc: String,
         error: serde_json::Value,
     }
     serde_json::from_slice(body)
-        .is_ok_and(|answer: Answer| answer.jsonrpc == "2.0" && answer.error.is_object())
+        .is_ok_and(|answer: ErrorResponse| answer.jsonrpc == "2.0" && answer.error.is_object())
 }
 
 fn of_status(status: u16, retry_after: Option<u64>, body: &[u8]) -> mcp_client::Error {
@@ -668,13 +670,13 @@ async fn read_stream(response: Response, id: Option<u64>, connection: u64) {
 /// Whether a message is the answer to a request.
 fn answers(message: &str, request: u64) -> bool {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct ResponseHead<'a> {
         id: Option<f64>,
         #[serde(borrow, default)]
         method: Option<std::borrow::Cow<'a, str>>,
     }
     serde_json::from_str(message)
-        .is_ok_and(|Answer { id, method }| method.is_none() && id == Some(request as f64))
+        .is_ok_and(|ResponseHead { id, method }| method.is_none() && id == Some(request as f64))
 }
 
 /// One event of a stream.

@@ -1,10 +1,11 @@
 //! The handshake: in which era the server speaks, and who it is.
 
 use super::{
-    Action, Client, EarlyServerExit, Error, LogLevel, NEVER, OperationId, Outcome, Purpose, State,
+    Action, Client, ConnectionState, EarlyServerExit, Error, LogLevel, NEVER, OperationId, Outcome,
+    Purpose,
 };
-use crate::json::Members;
 use crate::message::JsonSlice;
+use crate::raw_json::Members;
 use crate::server::{Server, unknown_revision};
 use crate::settings::{Era, HandshakeMode};
 use crate::{MODERN, REVISIONS};
@@ -80,7 +81,7 @@ impl Client {
             HandshakeMode::Legacy => (Era::Legacy, None),
             HandshakeMode::Modern => (Era::Modern, None),
         };
-        self.state = State::Connecting(Handshake {
+        self.state = ConnectionState::Connecting(Handshake {
             operation,
             deadline: now.saturating_add(timeout),
             failed: Vec::new(),
@@ -97,7 +98,7 @@ impl Client {
     pub fn restarted(&mut self, now: u64) {
         self.now = now;
         self.starting = false;
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         // The one that waited for it may have been cancelled.
         if !std::mem::take(&mut handshake.waits) {
             return;
@@ -111,7 +112,7 @@ impl Client {
 
     /// Begins the handshake of an era.
     fn attempt(&mut self, era: Era) {
-        let State::Connecting(handshake) = &self.state else { return };
+        let ConnectionState::Connecting(handshake) = &self.state else { return };
         let Handshake { operation, deadline, next, .. } = *handshake;
         match era {
             Era::Legacy => {
@@ -139,7 +140,7 @@ impl Client {
 
     /// Whether this operation is the handshake that is going on.
     pub(super) fn is_connecting(&self, operation: OperationId) -> bool {
-        matches!(&self.state, State::Connecting(handshake) if handshake.operation == operation)
+        matches!(&self.state, ConnectionState::Connecting(handshake) if handshake.operation == operation)
     }
 
     /// Notes that a server which ended in its handshake, before it answered anything, would do so again.
@@ -148,7 +149,7 @@ impl Client {
     pub(super) fn ended_for_good(&mut self, reason: &str) {
         let by_probe = self.settings.protocol == HandshakeMode::Probe
             && self.settings.era != Some(Era::Modern);
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         let answered = !handshake.failed.is_empty() || handshake.again;
         if !by_probe && !answered && !speaks_of_the_era(reason) {
             handshake.next = None;
@@ -157,7 +158,7 @@ impl Client {
 
     /// Whether a server that ended in its handshake is to be started once more, for the other era.
     pub(super) fn begin_again(&mut self, reason: &str) -> bool {
-        let State::Connecting(handshake) = &mut self.state else { return false };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return false };
         if handshake.next.is_none() || handshake.waits {
             return false;
         }
@@ -174,7 +175,7 @@ impl Client {
 
     /// The server has ended before it was connected, and is not started again.
     pub(super) fn lost_in_handshake(&mut self, reason: &str) {
-        if let State::Connecting(handshake) = &mut self.state {
+        if let ConnectionState::Connecting(handshake) = &mut self.state {
             let last = handshake.failed.last().map(|(era, _)| *era);
             let era = if last == Some(Era::Legacy) { Era::Modern } else { Era::Legacy };
             handshake.failed.push((era, Error::Lost(reason.to_string())));
@@ -183,7 +184,7 @@ impl Client {
     }
 
     pub(super) fn initialized(&mut self, result: Result<JsonSlice, Error>) {
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         let modern = matches!(&result, Err(Error::Rpc { code, .. }) if MODERN_CODES.contains(code));
         let permitted = self.settings.protocol != HandshakeMode::Legacy;
         if modern && permitted && !handshake.again {
@@ -213,7 +214,7 @@ impl Client {
     }
 
     pub(super) fn discovered(&mut self, result: Result<JsonSlice, Error>) {
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         let error = match result.and_then(|payload| Server::discovered(payload.get())) {
             Ok(server) => {
                 self.connected(server);
@@ -245,16 +246,16 @@ impl Client {
     }
 
     fn connected(&mut self, server: Server) {
-        let State::Connecting(Handshake { operation, .. }) = self.state else { return };
+        let ConnectionState::Connecting(Handshake { operation, .. }) = self.state else { return };
         self.settings.era = Some(server.era);
         self.starting = false;
         self.words.clear();
-        self.state = State::Connected(server.clone());
+        self.state = ConnectionState::Connected(server.clone());
         self.finish(operation, Ok(Outcome::Connected(server)));
     }
 
     fn attempt_failed(&mut self, era: Era, error: Error) {
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         let late = era == Era::Legacy && error == Error::Timeout;
         handshake.failed.push((era, error));
         match handshake.next.take() {
@@ -265,10 +266,10 @@ impl Client {
     }
 
     fn give_handshake_up(&mut self) {
-        let State::Connecting(handshake) = &mut self.state else { return };
+        let ConnectionState::Connecting(handshake) = &mut self.state else { return };
         let operation = handshake.operation;
         let failed = std::mem::take(&mut handshake.failed);
-        self.state = State::Disconnected;
+        self.state = ConnectionState::Disconnected;
         self.finish(operation, Err(both(failed)));
     }
 

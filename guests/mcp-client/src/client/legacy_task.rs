@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::modern_task::of_task;
 use super::{Client, Error, OperationId, Purpose};
-use crate::json::Members;
 use crate::message::JsonSlice;
+use crate::raw_json::Members;
 
 impl Client {
     pub(super) fn task_begun(
@@ -17,11 +17,11 @@ impl Client {
     ) {
         #[derive(Deserialize)]
         struct Created {
-            task: Task,
+            task: CreatedTask,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Task {
+        struct CreatedTask {
             task_id: String,
         }
         let created = result.and_then(|payload| {
@@ -29,7 +29,7 @@ impl Client {
                 Error::Protocol(format!("the server was to begin a task, and did not: {error}"))
             })
         });
-        let Created { task: Task { task_id: task } } = match created {
+        let Created { task: CreatedTask { task_id: task } } = match created {
             Ok(created) => created,
             Err(error) => return self.finish(operation, Err(error)),
         };

@@ -4,9 +4,9 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Client, Error, OperationId, Outcome, Purpose};
-use crate::items::{MAX_ITEMS, items};
-use crate::json::Members;
+use crate::json_array::{MAX_ITEMS, items};
 use crate::message::JsonSlice;
+use crate::raw_json::Members;
 
 /// The most pages of one listing.
 const MAX_PAGES: usize = 1_000;

@@ -13,13 +13,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::json::{Json, Members};
 use crate::message::{Answer, Incoming, JsonSlice, OversizedMessage, RpcError, beginning, read};
+use crate::raw_json::{Json, Members};
 use crate::settings::{CLIENT_CAPABILITIES, Era, Features, Settings};
 use crate::{Server, ServerCapabilities};
 use connect::Handshake;
 use listing::PartialList;
-use modern_task::ServerTask;
+use modern_task::PolledTask;
 use notifications::Subscriptions;
 use server_requests::{PendingServerRequest, RetryWithInput, Round};
 
@@ -141,7 +141,7 @@ pub struct Request<'a> {
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
-    state: State,
+    state: ConnectionState,
     /// The instant of what happens just now.
     now: u64,
     operations: u64,
@@ -200,7 +200,7 @@ const MAX_NOISE_LINES: usize = 8;
 const MAX_NOISE_LINE_BYTES: usize = 512;
 
 #[derive(Debug, Clone, PartialEq)]
-enum State {
+enum ConnectionState {
     Disconnected,
     Connecting(Handshake),
     Connected(Server),
@@ -229,7 +229,7 @@ enum Purpose {
     List(PartialList),
     /// A request of the driver's, and what it takes to send it again where a server may answer that
     /// it needs something first.
-    Plain(Option<Box<Resend>>),
+    Plain(Option<Box<ResendParams>>),
     /// The server was asked to begin a task.
     BeginTask,
     /// The server was asked for the result of a task.
@@ -239,9 +239,9 @@ enum Purpose {
     /// Was answered: the server needs something first.
     Asking(Box<Round>),
     /// Was answered: there is a task, which is asked about in a while.
-    Task(Box<ServerTask>),
+    Task(Box<PolledTask>),
     /// The server was asked how a task stands.
-    TaskStatus(Box<ServerTask>),
+    TaskStatus(Box<PolledTask>),
     /// The stream of what the server tells by itself, in the newer era.
     Listen,
     Ping,
@@ -251,7 +251,7 @@ enum Purpose {
 
 /// What it takes to send a request again.
 #[derive(Debug, Clone)]
-struct Resend {
+struct ResendParams {
     params: Members,
     meta: Members,
     progress: bool,
@@ -266,7 +266,7 @@ impl Client {
             modern_capabilities: Members::new()
                 .with(CLIENT_CAPABILITIES, settings.modern_capabilities(settings.features)),
             settings,
-            state: State::Disconnected,
+            state: ConnectionState::Disconnected,
             now: 0,
             operations: 0,
             ids: 0,
@@ -291,8 +291,8 @@ impl Client {
     /// The server, once it is ready.
     pub fn server(&self) -> Option<&Server> {
         match &self.state {
-            State::Connected(server) => Some(server),
-            State::Disconnected | State::Connecting(_) => None,
+            ConnectionState::Connected(server) => Some(server),
+            ConnectionState::Disconnected | ConnectionState::Connecting(_) => None,
         }
     }
 
@@ -332,8 +332,8 @@ impl Client {
         let Request { method, mut params, mut meta, subject, timeout, progress, task, features } =
             request;
         let era = match &self.state {
-            State::Connected(server) => server.era,
-            State::Disconnected | State::Connecting(_) => {
+            ConnectionState::Connected(server) => server.era,
+            ConnectionState::Disconnected | ConnectionState::Connecting(_) => {
                 self.finish(operation, Err(Error::Lost("the server is not connected".into())));
                 return operation;
             }
@@ -348,7 +348,7 @@ impl Client {
             // The others are never answered so.
             Era::Modern if matches!(method, "tools/call" | "prompts/get" | "resources/read") => {
                 let (params, meta) = (params.clone(), meta.clone());
-                Purpose::Plain(Some(Box::new(Resend { params, meta, progress, rounds: 0 })))
+                Purpose::Plain(Some(Box::new(ResendParams { params, meta, progress, rounds: 0 })))
             }
             Era::Legacy | Era::Modern => Purpose::Plain(None),
         };
@@ -370,7 +370,7 @@ impl Client {
             None => return,
         }
         if self.is_connecting(operation) {
-            self.state = State::Disconnected;
+            self.state = ConnectionState::Disconnected;
         }
         self.finish(operation, Err(Error::Cancelled));
     }
@@ -379,7 +379,7 @@ impl Client {
     pub fn receive(&mut self, line: Vec<u8>, now: u64) {
         self.now = now;
         self.heard = now;
-        let connecting = self.starting || matches!(self.state, State::Connecting(_));
+        let connecting = self.starting || matches!(self.state, ConnectionState::Connecting(_));
         let beginning = connecting.then(|| line[..line.len().min(MAX_NOISE_LINE_BYTES)].to_vec());
         match read(line) {
             Ok(messages) => {
@@ -457,10 +457,10 @@ impl Client {
         }
         self.subscriptions.lost();
         let in_flight = std::mem::take(&mut self.in_flight);
-        if matches!(self.state, State::Connecting(_)) {
+        if matches!(self.state, ConnectionState::Connecting(_)) {
             return self.lost_in_handshake(reason);
         }
-        self.state = State::Disconnected;
+        self.state = ConnectionState::Disconnected;
         for request in in_flight.into_values() {
             if !request.purpose.is_own() {
                 self.finish(request.operation, Err(Error::Lost(reason.to_string())));
@@ -660,8 +660,8 @@ impl Client {
     /// The era of the connection, also of one that is being made.
     fn era(&self) -> Option<Era> {
         match &self.state {
-            State::Connected(server) => Some(server.era),
-            State::Connecting(_) | State::Disconnected => None,
+            ConnectionState::Connected(server) => Some(server.era),
+            ConnectionState::Connecting(_) | ConnectionState::Disconnected => None,
         }
     }
 }
@@ -683,11 +683,11 @@ enum ResultType {
 /// Reads what kind of result it is.
 fn complete(payload: JsonSlice) -> Result<ResultType, Error> {
     #[derive(Deserialize)]
-    struct Typed<'a> {
+    struct ResultTypeField<'a> {
         #[serde(borrow, default, rename = "resultType")]
         kind: Option<&'a RawValue>,
     }
-    let typed = serde_json::from_str::<Typed<'_>>(payload.get());
+    let typed = serde_json::from_str::<ResultTypeField<'_>>(payload.get());
     // What is no object at all is for its reader to refuse.
     let typed = typed.ok().filter(|_| payload.get().starts_with('{'));
     match typed.and_then(|typed| typed.kind).map(RawValue::get) {

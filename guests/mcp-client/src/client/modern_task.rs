@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::server_requests::ServerRequestHandling;
+use super::server_requests::ServerRequestDecision;
 use super::{
     Client, Error, InFlight, OperationId, Outcome, PendingServerRequest, Purpose, rpc_error,
 };
-use crate::json::{Json, Members};
 use crate::message::{JsonSlice, read_error};
+use crate::raw_json::{Json, Members};
 
 /// How long to wait before a server is asked again that does not say, in milliseconds.
 const DEFAULT_POLL_MILLIS: u64 = 1_000;
@@ -24,7 +24,7 @@ const MAX_INPUT_REQUESTS: usize = 64;
 
 /// A task of the server's.
 #[derive(Debug)]
-pub(super) struct ServerTask {
+pub(super) struct PolledTask {
     pub(super) task: String,
     /// What the server has asked for it, which it repeats until it has the answer.
     asked: BTreeSet<String>,
@@ -62,7 +62,7 @@ struct InputRequest<'a> {
 }
 
 /// How a task stands.
-enum TaskStatus {
+enum TaskPoll {
     Over(Result<JsonSlice, Error>),
     Working { interval: Option<u64>, needs: Vec<(String, String, String)> },
 }
@@ -74,7 +74,7 @@ impl Client {
             Ok(task) => {
                 let interval = interval(&task).unwrap_or(DEFAULT_POLL_MILLIS);
                 let task = task.task_id.into_owned();
-                let polled = ServerTask { task, asked: BTreeSet::new(), interval };
+                let polled = PolledTask { task, asked: BTreeSet::new(), interval };
                 self.poll_later(operation, deadline, polled);
             }
             Err(error) => self.finish(operation, Err(invalid(&error.to_string()))),
@@ -83,7 +83,7 @@ impl Client {
 
     /// Waits before a task is asked about again. Under a number of its own the waiting can be given
     /// up like any request.
-    fn poll_later(&mut self, operation: OperationId, deadline: u64, polled: ServerTask) {
+    fn poll_later(&mut self, operation: OperationId, deadline: u64, polled: PolledTask) {
         self.ids += 1;
         let id = self.ids;
         self.polls.insert((self.now.saturating_add(polled.interval), id));
@@ -130,15 +130,15 @@ impl Client {
         &mut self,
         operation: OperationId,
         deadline: u64,
-        mut polled: ServerTask,
+        mut polled: PolledTask,
         result: Result<JsonSlice, Error>,
     ) {
         let (interval, needs) = match result.and_then(standing) {
-            Ok(TaskStatus::Over(result)) => {
+            Ok(TaskPoll::Over(result)) => {
                 self.forget_asks_of(&polled.task);
                 return self.finish(operation, result.map(Outcome::Result));
             }
-            Ok(TaskStatus::Working { interval, needs }) => (interval, needs),
+            Ok(TaskPoll::Working { interval, needs }) => (interval, needs),
             // It is there, and was not to be reached.
             Err(Error::Unavailable { retry_after, .. }) => (retry_after, Vec::new()),
             Err(error) => {
@@ -164,13 +164,13 @@ impl Client {
             }
             polled.asked.insert(key.clone());
             match self.respond(&method, &params) {
-                ServerRequestHandling::Answer(answer) => answers.push((key, answer)),
-                ServerRequestHandling::Ask(kind) => {
+                ServerRequestDecision::Answer(answer) => answers.push((key, answer)),
+                ServerRequestDecision::Ask(kind) => {
                     let asked =
                         PendingServerRequest::OfTask { operation, task: polled.task.clone(), key };
                     self.ask(kind, &params, asked, Some(operation));
                 }
-                ServerRequestHandling::Refusal(..) => {
+                ServerRequestDecision::Refusal(..) => {
                     let problem = format!("the server asks for {method} before it answers");
                     return self.fail_task(operation, &polled.task, &problem);
                 }
@@ -240,7 +240,7 @@ fn invalid(problem: &str) -> Error {
 }
 
 /// Reads how a task stands.
-fn standing(told: JsonSlice) -> Result<TaskStatus, Error> {
+fn standing(told: JsonSlice) -> Result<TaskPoll, Error> {
     let task: Task<'_> =
         serde_json::from_str(told.get()).map_err(|error| invalid(&error.to_string()))?;
     let why = || task.status_message.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -252,16 +252,16 @@ fn standing(told: JsonSlice) -> Result<TaskStatus, Error> {
                     (key, method.into_owned(), params.map_or("{}", RawValue::get).to_string())
                 },
             );
-            TaskStatus::Working { interval, needs: needs.collect() }
+            TaskPoll::Working { interval, needs: needs.collect() }
         }
         ("completed", Some(result), _) => {
             let place = told.place_of(result.get());
-            TaskStatus::Over(Ok(told.part(place)))
+            TaskPoll::Over(Ok(told.part(place)))
         }
-        ("failed", _, Some(error)) => TaskStatus::Over(Err(rpc_error(read_error(error.get())))),
+        ("failed", _, Some(error)) => TaskPoll::Over(Err(rpc_error(read_error(error.get())))),
         ("cancelled", ..) => {
             let problem = format!("the server has cancelled the task{}", why());
-            TaskStatus::Over(Err(Error::Protocol(problem)))
+            TaskPoll::Over(Err(Error::Protocol(problem)))
         }
         (status, ..) => return Err(invalid(&format!("it is {status:?}{}", why()))),
     })

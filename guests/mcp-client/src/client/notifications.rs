@@ -8,8 +8,8 @@ use super::{
     Action, Client, EmptyLists, Error, InFlight, LogLevel, NEVER, OperationId, Outcome, Purpose,
     Request,
 };
-use crate::json::Members;
 use crate::message::JsonSlice;
+use crate::raw_json::Members;
 use crate::settings::Era;
 
 /// How long after the first word of it the tools are said to have changed, in milliseconds: servers

@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::{Action, Client, InFlight, OperationId, Purpose};
-use crate::json::{Json, Members};
+use crate::raw_json::{Json, Members};
 use crate::settings::{CLIENT_CAPABILITIES, Era};
 
 impl Client {
@@ -46,7 +46,7 @@ impl Client {
         // The token is the id.
         let progress_token = progress.then_some(id);
         let params = Params { members, meta: Meta { members: meta, progress_token } };
-        written(&Message { jsonrpc: VERSION, id: Some(id), method, params })
+        written(&OutgoingRequest { jsonrpc: VERSION, id: Some(id), method, params })
     }
 
     /// Sends the next request.
@@ -102,7 +102,7 @@ impl Client {
         let meta = Meta { members: &ours, progress_token: None };
         let params = Params { members: &members, meta };
         let method = "notifications/cancelled";
-        let line = written(&Message { jsonrpc: VERSION, id: None, method, params });
+        let line = written(&OutgoingRequest { jsonrpc: VERSION, id: None, method, params });
         self.write(line, None);
     }
 
@@ -112,7 +112,7 @@ impl Client {
             Ok(result) => Answer::Result(result),
             Err((code, message)) => Answer::Error { code: *code, message },
         };
-        self.write(written(&Reply { jsonrpc: VERSION, id, answer }), None);
+        self.write(written(&ClientResponse { jsonrpc: VERSION, id, answer }), None);
     }
 }
 
@@ -120,7 +120,7 @@ const VERSION: &str = "2.0";
 
 /// A request, or a notification where it has no id.
 #[derive(Serialize)]
-struct Message<'a> {
+struct OutgoingRequest<'a> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
@@ -179,7 +179,7 @@ impl Serialize for Meta<'_> {
 
 /// An answer to a request of the server's.
 #[derive(Serialize)]
-struct Reply<'a> {
+struct ClientResponse<'a> {
     jsonrpc: &'static str,
     id: &'a Json,
     #[serde(flatten)]

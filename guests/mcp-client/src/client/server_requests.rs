@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::{
-    Action, AskId, AskKind, Client, Error, InFlight, LogLevel, NEVER, OperationId, Purpose, Resend,
-    State,
+    Action, AskId, AskKind, Client, ConnectionState, Error, InFlight, LogLevel, NEVER, OperationId,
+    Purpose, ResendParams,
 };
-use crate::json::{Json, Members};
 use crate::message::JsonSlice;
+use crate::raw_json::{Json, Members};
 use crate::settings::Era;
 
 /// The most that a server can have asked at a time.
@@ -38,13 +38,13 @@ pub(super) struct RetryWithInput {
     pub(super) deadline: u64,
     pub(super) method: &'static str,
     pub(super) subject: Option<String>,
-    pub(super) resend: Resend,
+    pub(super) resend: ResendParams,
 }
 
 /// What a request waits for before it is sent again.
 #[derive(Debug)]
 pub(super) struct Round {
-    resend: Resend,
+    resend: ResendParams,
     responses: BTreeMap<String, Json>,
     open: usize,
     /// To be given back as it came.
@@ -52,7 +52,7 @@ pub(super) struct Round {
 }
 
 /// What comes of being asked something.
-pub(super) enum ServerRequestHandling {
+pub(super) enum ServerRequestDecision {
     Answer(Json),
     Refusal(i64, String),
     /// It is for the driver to say.
@@ -80,7 +80,7 @@ impl Client {
 
     /// A request of the server's, which only the older era has.
     pub(super) fn asked(&mut self, id: Json, method: &str, params: &str) {
-        if matches!(self.state, State::Disconnected) {
+        if matches!(self.state, ConnectionState::Disconnected) {
             return self.log(LogLevel::Debug, "a server that was given up still asks");
         }
         if self.is_modern() {
@@ -91,12 +91,12 @@ impl Client {
             return self.reply(&id, &Ok(Json::from(&json!({}))));
         }
         match self.respond(method, params) {
-            ServerRequestHandling::Answer(answer) => self.reply(&id, &Ok(answer)),
-            ServerRequestHandling::Refusal(code, message) => self.reply(&id, &Err((code, message))),
-            ServerRequestHandling::Ask(_) if self.asked.len() >= MAX_SERVER_REQUESTS => {
+            ServerRequestDecision::Answer(answer) => self.reply(&id, &Ok(answer)),
+            ServerRequestDecision::Refusal(code, message) => self.reply(&id, &Err((code, message))),
+            ServerRequestDecision::Ask(_) if self.asked.len() >= MAX_SERVER_REQUESTS => {
                 self.reply(&id, &Err((-32000, "there is too much to answer already".into())));
             }
-            ServerRequestHandling::Ask(kind) => {
+            ServerRequestDecision::Ask(kind) => {
                 let operation = self.only_operation();
                 self.ask(kind, params, PendingServerRequest::Request(id), operation);
             }
@@ -109,43 +109,44 @@ impl Client {
         self.era() == Some(Era::Modern) || self.in_flight.values().any(probing)
     }
 
-    pub(super) fn respond(&self, method: &str, params: &str) -> ServerRequestHandling {
+    pub(super) fn respond(&self, method: &str, params: &str) -> ServerRequestDecision {
         let features = self.settings.features;
         match method {
             "roots/list" if !self.settings.roots.is_empty() => {
-                ServerRequestHandling::Answer(Json::from(&self.settings.roots()))
+                ServerRequestDecision::Answer(Json::from(&self.settings.roots()))
             }
             "roots/list" if features.roots && self.era() == Some(Era::Modern) => {
-                ServerRequestHandling::Ask(AskKind::Roots)
+                ServerRequestDecision::Ask(AskKind::Roots)
             }
             // Whoever asks though it was told not to, learns that there is nobody to ask.
             "elicitation/create" if !features.forms && !features.pages => {
-                ServerRequestHandling::Answer(Json::from(&json!({ "action": "cancel" })))
+                ServerRequestDecision::Answer(Json::from(&json!({ "action": "cancel" })))
             }
             "elicitation/create" => {
                 #[derive(Deserialize)]
-                struct Params {
+                struct ElicitationParams {
                     #[serde(default)]
                     mode: Option<String>,
                 }
-                let mode = serde_json::from_str(params).ok().and_then(|Params { mode }| mode);
+                let mode =
+                    serde_json::from_str(params).ok().and_then(|ElicitationParams { mode }| mode);
                 match mode.as_deref() {
                     None | Some("form") if features.forms => {
-                        ServerRequestHandling::Ask(AskKind::Elicitation)
+                        ServerRequestDecision::Ask(AskKind::Elicitation)
                     }
                     Some("url") if features.pages => {
-                        ServerRequestHandling::Ask(AskKind::Elicitation)
+                        ServerRequestDecision::Ask(AskKind::Elicitation)
                     }
-                    mode => ServerRequestHandling::Refusal(
+                    mode => ServerRequestDecision::Refusal(
                         -32602,
                         format!("this client does not have the mode {}", mode.unwrap_or("form")),
                     ),
                 }
             }
             "sampling/createMessage" if features.sampling => {
-                ServerRequestHandling::Ask(AskKind::Sampling)
+                ServerRequestDecision::Ask(AskKind::Sampling)
             }
-            _ => ServerRequestHandling::Refusal(
+            _ => ServerRequestDecision::Refusal(
                 -32601,
                 format!("this client does not have {method}"),
             ),
@@ -170,11 +171,11 @@ impl Client {
     pub(super) fn not_wanted(&mut self, params: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
+        struct CancelledParams<'a> {
             #[serde(borrow)]
             request_id: &'a RawValue,
         }
-        let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
+        let Ok(CancelledParams { request_id }) = serde_json::from_str(params) else { return };
         let by_id = |asked: &PendingServerRequest| matches!(asked, PendingServerRequest::Request(id) if id.get() == request_id.get());
         self.withdraw_all(by_id);
     }
@@ -239,9 +240,9 @@ impl Client {
         for (key, InputRequest { method, params }) in required.input_requests {
             let params = params.map_or("{}", RawValue::get);
             match self.respond(&method, params) {
-                ServerRequestHandling::Answer(answer) => drop(responses.insert(key, answer)),
-                ServerRequestHandling::Ask(kind) => to_ask.push((key, kind, params)),
-                ServerRequestHandling::Refusal(..) => {
+                ServerRequestDecision::Answer(answer) => drop(responses.insert(key, answer)),
+                ServerRequestDecision::Ask(kind) => to_ask.push((key, kind, params)),
+                ServerRequestDecision::Refusal(..) => {
                     let problem = format!("the server asks for {method} before it answers");
                     return self.finish(operation, Err(Error::Needs(problem)));
                 }

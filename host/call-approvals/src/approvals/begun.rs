@@ -15,7 +15,7 @@ use crate::{CallApprovalError, Result};
 pub(super) const BEGUN: &str = "begun-calls";
 
 /// A call that is over.
-pub(super) struct ApprovedCall {
+pub(super) struct BegunCallRecord {
     key: String,
     approval: Approval,
     /// How it ended, if that is known.
@@ -26,7 +26,7 @@ pub(super) struct ApprovedCall {
 pub struct BegunCall {
     approvals: Arc<CallApprovals>,
     /// Nothing, once it is over.
-    call: Option<ApprovedCall>,
+    call: Option<BegunCallRecord>,
 }
 
 impl fmt::Debug for BegunCall {
@@ -49,7 +49,7 @@ impl BegunCall {
     /// unknown how the call ended.
     pub fn end(mut self, outcome: &str, now: u64) -> Result<()> {
         let Some(call) = self.call.take() else { return Ok(()) };
-        self.approvals.end(ApprovedCall { outcome: Some(outcome.to_string()), ..call }, now)
+        self.approvals.end(BegunCallRecord { outcome: Some(outcome.to_string()), ..call }, now)
     }
 
     /// The call is over, and how it ended is not known: the next one like it is asked about.
@@ -106,7 +106,7 @@ impl CallApprovals {
             }
             changed => changed?,
         };
-        let call = ApprovedCall { key, approval: running, outcome: None };
+        let call = BegunCallRecord { key, approval: running, outcome: None };
         Ok(has_begun.then(|| BegunCall { approvals: self.clone(), call: Some(call) }))
     }
 
@@ -119,12 +119,12 @@ impl CallApprovals {
         }
     }
 
-    fn untold(&self) -> MutexGuard<'_, Vec<ApprovedCall>> {
+    fn untold(&self) -> MutexGuard<'_, Vec<BegunCallRecord>> {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a call is over. Where the store fails, it is told later.
-    fn end(&self, call: ApprovedCall, now: u64) -> Result<()> {
+    fn end(&self, call: BegunCallRecord, now: u64) -> Result<()> {
         let ended = self.try_end(&call, now);
         if ended.is_err() {
             self.untold().push(call);
@@ -132,8 +132,8 @@ impl CallApprovals {
         ended
     }
 
-    fn try_end(&self, call: &ApprovedCall, now: u64) -> Result<()> {
-        let ApprovedCall { key, approval, outcome } = call;
+    fn try_end(&self, call: &BegunCallRecord, now: u64) -> Result<()> {
+        let BegunCallRecord { key, approval, outcome } = call;
         let item = self.store.item(BEGUN, key)?;
         let Some(outcome) = outcome else {
             return item.map_or(Ok(()), |item| self.lose(&item, approval, now));

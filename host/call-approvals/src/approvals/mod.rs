@@ -1,7 +1,7 @@
 //! The approvals of a store: what was decided of a call, and each step of it.
 
 mod begun;
-mod check;
+mod integrity;
 mod room;
 
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use tenon_store::{
 };
 
 pub use self::begun::BegunCall;
-use self::begun::{ApprovedCall, begun_prefix};
+use self::begun::{BegunCallRecord, begun_prefix};
 use self::room::{QUOTA, QUOTA_OF_ONE};
 use crate::action::Action;
 use crate::approval::{
-    Approval, ApprovalState, AskedCall, IDS, MAX_ARGUMENT_DIGESTS, MAX_WAIT, id_of,
+    Approval, ApprovalState, CallDetails, IDS, MAX_ARGUMENT_DIGESTS, MAX_WAIT, id_of,
 };
 use crate::event::{ApprovalEvent, ApprovalStep, Decider, LOG, MAX_LOG_BYTES};
 use crate::standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval, key_prefix};
@@ -52,11 +52,11 @@ pub struct CallApprovals {
     /// Who decides by this value.
     decided_by: Option<Decider>,
     /// Calls of this process that are over, which the store could not be told.
-    untold: Mutex<Vec<ApprovedCall>>,
+    untold: Mutex<Vec<BegunCallRecord>>,
 }
 
 /// Which calls an approval is of.
-struct CallsOf<'a> {
+struct ApprovalSubject<'a> {
     plugin: &'a str,
     principal: Option<&'a str>,
     /// Nobody knows how the call ended.
@@ -74,7 +74,7 @@ pub enum Asked {
 
 /// What is decided of a call.
 #[derive(Debug)]
-pub enum Found {
+pub enum BeginOutcome {
     /// It was approved, or a standing approval covers it, and has begun.
     Begun(Box<BegunCall>),
     /// It may not be made.
@@ -117,7 +117,12 @@ impl CallApprovals {
     /// # Errors
     ///
     /// Where the store fails. Then the call must not be made.
-    pub fn take(self: &Arc<Self>, action: &Action, call: &AskedCall, now: u64) -> Result<Found> {
+    pub fn take(
+        self: &Arc<Self>,
+        action: &Action,
+        call: &CallDetails,
+        now: u64,
+    ) -> Result<BeginOutcome> {
         self.tell(now);
         for _ in 0..MAX_TRIES {
             let running = self.running(action.digest(), now)?;
@@ -126,14 +131,14 @@ impl CallApprovals {
                 match &approval.state {
                     ApprovalState::Pending => {}
                     ApprovalState::Unknown { at } | ApprovalState::Running { at, .. } => {
-                        return Ok(Found::Undecided { unknown_since: Some(*at) });
+                        return Ok(BeginOutcome::Undecided { unknown_since: Some(*at) });
                     }
                     ApprovalState::Denied { reason, .. } => {
-                        return Ok(Found::Denied { id, reason: reason.clone() });
+                        return Ok(BeginOutcome::Denied { id, reason: reason.clone() });
                     }
                     ApprovalState::Approved { .. } => {
                         match self.begin(approval, Some(version), None, Vec::new(), now)? {
-                            Some(begun) => return Ok(Found::Begun(begun.into())),
+                            Some(begun) => return Ok(BeginOutcome::Begun(begun.into())),
                             None => continue,
                         }
                     }
@@ -144,13 +149,13 @@ impl CallApprovals {
                 let covered = ApprovalEvent::of_standing(&standing, Some(action.digest()), step);
                 let approval = Approval::new(standing.id, action, call.clone(), now);
                 if let Some(begun) = self.begin(approval, None, None, vec![covered], now)? {
-                    return Ok(Found::Begun(begun.into()));
+                    return Ok(BeginOutcome::Begun(begun.into()));
                 }
                 continue;
             }
             return Ok(match running {
-                Some(id) => Found::Running { id },
-                None => Found::Undecided { unknown_since: None },
+                Some(id) => BeginOutcome::Running { id },
+                None => BeginOutcome::Undecided { unknown_since: None },
             });
         }
         Err(CallApprovalError::Undecidable {
@@ -164,7 +169,7 @@ impl CallApprovals {
     /// # Errors
     ///
     /// Where the store fails, too many wait, or nobody could see what the call would do.
-    pub fn ask(&self, action: &Action, call: AskedCall, now: u64) -> Result<Asked> {
+    pub fn ask(&self, action: &Action, call: CallDetails, now: u64) -> Result<Asked> {
         let asked = Approval::new(id_of(action.digest()), action, call, now);
         if !asked.is_shown_whole() {
             return Err(CallApprovalError::TooLong);
@@ -208,17 +213,17 @@ impl CallApprovals {
     pub fn begin_approved(
         self: &Arc<Self>,
         action: &Action,
-        call: AskedCall,
+        call: CallDetails,
         (scope, holds): (ApprovalScope, Option<Duration>),
         decided_by: Decider,
         now: u64,
-    ) -> Result<Found> {
+    ) -> Result<BeginOutcome> {
         let approval = Approval::new(random_id()?, action, call, now);
         let standing = self.standing_of(&approval, scope, holds, now)?;
         for _ in 0..MAX_TRIES {
             let version = match self.of(action, now)? {
                 Some((Approval { id, state: ApprovalState::Denied { reason, .. }, .. }, _)) => {
-                    return Ok(Found::Denied { id, reason });
+                    return Ok(BeginOutcome::Denied { id, reason });
                 }
                 known => known.map(|(_, version)| version),
             };
@@ -230,7 +235,7 @@ impl CallApprovals {
             let events = vec![approved];
             let begun = self.begin(approval.clone(), version, standing.as_ref(), events, now)?;
             if let Some(begun) = begun {
-                return Ok(Found::Begun(begun.into()));
+                return Ok(BeginOutcome::Begun(begun.into()));
             }
         }
         Err(CallApprovalError::Undecidable { id: approval.id, why: "it changes all the time" })
@@ -244,7 +249,7 @@ impl CallApprovals {
     pub fn note_denied(
         &self,
         action: &Action,
-        call: AskedCall,
+        call: CallDetails,
         reason: Option<String>,
         decided_by: Decider,
         now: u64,
@@ -376,11 +381,15 @@ impl CallApprovals {
     }
 
     /// Takes back what is of such calls, but of those that run. Says how much it was.
-    fn take_all_back(&self, is_meant: impl Fn(&CallsOf<'_>) -> bool, now: u64) -> Result<usize> {
+    fn take_all_back(
+        &self,
+        is_meant: impl Fn(&ApprovalSubject<'_>) -> bool,
+        now: u64,
+    ) -> Result<usize> {
         let mut taken = 0;
         for standing in self.standing(now)? {
             let (plugin, principal) = (&*standing.plugin, standing.principal.as_deref());
-            if is_meant(&CallsOf { plugin, principal, is_unknown: false }) {
+            if is_meant(&ApprovalSubject { plugin, principal, is_unknown: false }) {
                 self.take_back(&standing, now)?;
                 taken += 1;
             }
@@ -393,7 +402,7 @@ impl CallApprovals {
                 ApprovalState::Unknown { .. } => true,
                 _ => false,
             };
-            if !is_meant(&CallsOf { plugin, principal, is_unknown }) {
+            if !is_meant(&ApprovalSubject { plugin, principal, is_unknown }) {
                 continue;
             }
             let taken_back = ApprovalEvent::of(&approval, ApprovalStep::TakenBack);
@@ -572,7 +581,7 @@ impl CallApprovals {
     fn covering(
         &self,
         action: &Action,
-        call: &AskedCall,
+        call: &CallDetails,
         now: u64,
     ) -> Result<Option<StandingApproval>> {
         let prefix = key_prefix(action.tool_digest());

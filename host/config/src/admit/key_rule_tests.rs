@@ -7,18 +7,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 use tenon_types::ToolAnnotations;
-use tenon_types::name::NameStyle;
+use tenon_types::name::ToolNameStyle;
 
 use super::{Refusal, Rules, admit};
 use crate::call_policy::{CallFacts, CallRules};
 use crate::config::combine::{
-    BelievedServers, CombineRule, KEY_RULES, OriginSettings, Owner, ToolFilters, ToolRules,
+    BelievedServers, CombineRule, KEY_RULES, OriginSettings, PluginOwner, ToolFilters, ToolRules,
     confine, pin_mode, speaking_for,
 };
 use crate::config::{
-    Config, Invisible, OnFailure, ProfileSettings, ResourceTools, Supervision, ToolRule,
+    Config, Invisible, OnFailure, ProfileSettings, ResourceTools, Supervision, ToolSettings,
 };
-use crate::discover::{Candidate, Discovery, Origin, ServerLocation, Source, Sources, discover};
+use crate::discover::{
+    Candidate, CodeSource, Discovery, PluginOrigin, ServerLocation, Sources, discover,
+};
 use crate::limits::{Limits, LimitsTable};
 
 /// Whom a rule is tried on.
@@ -53,11 +55,11 @@ impl TrialPlugin {
         }
     }
 
-    fn owner(self) -> Owner {
+    fn owner(self) -> PluginOwner {
         match self {
-            Self::Project => Origin::Config.into(),
-            Self::Server => Origin::User.into(),
-            Self::Guard => Owner { origin: Origin::User, is_shielded: true },
+            Self::Project => PluginOrigin::Config.into(),
+            Self::Server => PluginOrigin::User.into(),
+            Self::Guard => PluginOwner { origin: PluginOrigin::User, is_shielded: true },
         }
     }
 }
@@ -214,7 +216,7 @@ impl MergedConfigs {
     }
 
     /// The rule for the tool `t`.
-    fn tool(&self, of: TrialPlugin) -> ToolRule {
+    fn tool(&self, of: TrialPlugin) -> ToolSettings {
         let name = format!("{}__t", of.id());
         ToolRules::new(&self.configs).of(&name, &name, of.owner())
     }
@@ -239,7 +241,7 @@ impl MergedConfigs {
     fn supervision(&self, of: TrialPlugin, strictness: fn(&Supervision) -> i64) -> i64 {
         let id = if of == TrialPlugin::Guard { "g" } else { of.id() };
         let Some(candidate) = self.candidate(id) else { return GONE };
-        let Source::Mcp(server) = &candidate.source else { panic!("it is a server") };
+        let CodeSource::Mcp(server) = &candidate.source else { panic!("it is a server") };
         assert!(matches!(server.place, ServerLocation::Child(_)));
         strictness(&server.supervision)
     }
@@ -580,9 +582,9 @@ fn trials() -> Vec<KeyRuleCase> {
             &["\"server__tool\"", "\"namespace::tool\"", "\"ext_id_tool\""],
             Own,
             |w, of| match w.own(of).names.style {
-                NameStyle::ServerTool => 0,
-                NameStyle::NamespaceTool => 1,
-                NameStyle::ExtIdTool => 2,
+                ToolNameStyle::ServerTool => 0,
+                ToolNameStyle::NamespaceTool => 1,
+                ToolNameStyle::ExtIdTool => 2,
             },
         ),
         simple("names.origin_prefix", &["false", "true"], Own, |w, of| {

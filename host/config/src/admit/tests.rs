@@ -3,7 +3,7 @@ use crate::config::Config;
 use crate::discover::{Sources, discover};
 use crate::manifest::RegistrationPermissions;
 use crate::policy::Profile;
-use crate::skills::SkillFiles;
+use crate::skills::PluginSkillFiles;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn texts(capability: &str, values: &[&str]) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The rules of nobody, with what was said of the component.
-fn said(approval: Approval) -> Rules {
+fn said(approval: GrantDecision) -> Rules {
     let mut approvals = Approvals::default();
     approvals.insert("a", Some(Digest::of("code")), approval);
     Rules::default().approve(approvals)
@@ -61,10 +61,10 @@ fn what_requests_something_is_admitted_with_what_was_approved_and_not_without() 
         skills: Vec::new(),
     };
     assert_eq!(why(&candidate, &Rules::default()), Some(not_approved.clone()));
-    assert_eq!(why(&candidate, &said(Approval::Undecided)), Some(not_approved));
+    assert_eq!(why(&candidate, &said(GrantDecision::Undecided)), Some(not_approved));
     let changes = vec![ApprovalChange::Component];
     let stale = Refusal::Stale { plugin: "a".into(), changes: changes.clone() };
-    assert_eq!(why(&candidate, &said(Approval::Stale(changes))), Some(stale));
+    assert_eq!(why(&candidate, &said(GrantDecision::Stale(changes))), Some(stale));
     // What is no value of the capability is none of what was approved.
     let mut approved = texts("environment", &["X"]);
     approved.extend(texts("network", &["not a pattern"]));
@@ -75,14 +75,14 @@ fn what_requests_something_is_admitted_with_what_was_approved_and_not_without() 
     assert_eq!(candidate.approved, Some(Digest::of("code")));
     // What needs no approval gets none.
     let changes = vec![ApprovalChange::Component];
-    assert_eq!(why(&component(""), &said(Approval::Stale(changes))), None);
+    assert_eq!(why(&component(""), &said(GrantDecision::Stale(changes))), None);
     assert_eq!(why(&component(""), &Rules::default()), None);
 }
 
 #[test]
 fn a_command_that_a_project_names_is_approved_like_a_request() {
     let command =
-        crate::approval::ServerParameters { program: Some("true".into()), ..Default::default() };
+        crate::approver::ServerParameters { program: Some("true".into()), ..Default::default() };
     let candidate = Candidate { command: Some(command), ..server() };
     let refusal = why(&candidate, &Rules::default()).expect("it is refused");
     assert_eq!(refusal.to_string(), "it runs `true`, which is not approved");
@@ -93,8 +93,10 @@ fn a_command_that_a_project_names_is_approved_like_a_request() {
 #[test]
 fn nobody_is_asked_about_what_requests_nothing_or_is_refused_in_any_case() {
     let named = |id: &str, requests: &str| Candidate { id: id.into(), ..component(requests) };
-    let locked =
-        Candidate { lock_entry: Some(LockBinding::Unreadable("x".into())), ..named("d", REQUEST) };
+    let locked = Candidate {
+        lock_entry: Some(LockedDigests::Unreadable("x".into())),
+        ..named("d", REQUEST)
+    };
     let candidates = [named("a", REQUEST), named("b", ""), named("c", REQUEST), locked];
     let rules = rules("policy.deny = [\"c\"]");
     let wanted: Vec<&str> =
@@ -120,11 +122,11 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     let file = PathBuf::from("tenon.lock");
     let bound = |code: Digest, manifest: Digest| Candidate {
         manifest: Some(Digest::of("manifest")),
-        lock_entry: Some(LockBinding::Bound { file: file.clone(), code, manifest, skills: None }),
+        lock_entry: Some(LockedDigests::Bound { file: file.clone(), code, manifest, skills: None }),
         ..candidate.clone()
     };
     let refused = |what, expected, found| {
-        let (origin, file) = (Origin::Config, file.clone());
+        let (origin, file) = (PluginOrigin::Config, file.clone());
         Some(Refusal::NotAsLocked {
             origin,
             file,
@@ -134,7 +136,7 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
         })
     };
     let check = |candidate: Candidate, expected: Option<Refusal>| {
-        let contents = Contents::read(std::slice::from_ref(&candidate));
+        let contents = ContentDigests::read(std::slice::from_ref(&candidate));
         let rules = Rules::default().contents(contents);
         assert_eq!(rules.not_as_locked(&candidate), expected);
         assert_eq!(why(&candidate, &rules), expected);
@@ -143,7 +145,7 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
     check(bound(code, manifest), None);
     check(bound(other, manifest), refused("code", other, code));
     check(bound(code, other), refused("manifest", other, manifest));
-    let unreadable = LockBinding::Unreadable("x".into());
+    let unreadable = LockedDigests::Unreadable("x".into());
     let unreadable = Candidate { lock_entry: Some(unreadable), ..candidate.clone() };
     check(unreadable, Some(Refusal::Lock("x".into())));
     // What is not read is looked at when it is loaded.
@@ -156,7 +158,7 @@ fn a_plugin_has_to_be_what_its_lock_file_says() {
 
 /// A plugin with a skill that says this.
 fn with_skill(candidate: Candidate, text: &str) -> Candidate {
-    let mut files = SkillFiles::default();
+    let mut files = PluginSkillFiles::default();
     let text = format!("---\nname: review\ndescription: x\n---\n{text}");
     files.insert("review/SKILL.md".into(), text.into()).unwrap();
     let skills = files.skills(Path::new("")).unwrap().map(Arc::new);
@@ -182,7 +184,7 @@ fn skills_have_to_be_what_a_lock_file_says() {
     let manifest = Digest::of("manifest");
     let bound = |candidate: Candidate, skills: Option<Digest>| {
         let (file, code) = (PathBuf::from("tenon.lock"), Digest::of("code"));
-        let lock_entry = Some(LockBinding::Bound { file, code, manifest, skills });
+        let lock_entry = Some(LockedDigests::Bound { file, code, manifest, skills });
         Candidate { manifest: Some(manifest), lock_entry, ..candidate }
     };
     let with = |text: &str| with_skill(component(""), text);
@@ -213,7 +215,7 @@ fn rules_stay_when_others_come() {
         approvals
     };
     let add = |rules: Rules| {
-        rules.approve(approvals()).contents(Contents::default()).reserve(["b".to_string()])
+        rules.approve(approvals()).contents(ContentDigests::default()).reserve(["b".to_string()])
     };
     assert_eq!(why(&candidate, &add(Rules::default())), None);
     let denied = why(&candidate, &add(rules("policy.deny = [\"a\"]"))).expect("it is refused");
@@ -221,7 +223,7 @@ fn rules_stay_when_others_come() {
     let reserved = add(Rules::default()).reserve(["a".to_string()]).approve(approvals());
     assert_eq!(why(&candidate, &reserved), Some(Refusal::Reserved));
     let b = Candidate { id: "b".into(), ..component("") };
-    assert_eq!(why(&b, &reserved.contents(Contents::default())), Some(Refusal::Reserved));
+    assert_eq!(why(&b, &reserved.contents(ContentDigests::default())), Some(Refusal::Reserved));
 }
 
 #[test]
@@ -235,7 +237,7 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
     assert_eq!(minimal(&component("")), None);
     assert_eq!(minimal(&component(REQUEST)), effect("environment"));
     assert_eq!(minimal(&server()), effect("process"));
-    assert_eq!(minimal(&Candidate { origin: Origin::Bundled, ..server() }), None);
+    assert_eq!(minimal(&Candidate { origin: PluginOrigin::Bundled, ..server() }), None);
     let required = rules("policy.confine = \"required\"");
     let unconfined =
         Refusal::Policy { by: "/project/tenon.toml".into(), objection: PolicyRefusal::Unconfined };
@@ -246,7 +248,7 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
     assert!(matches!(why(&component(""), &locked), Some(Refusal::Policy { .. })));
     let manifest = Digest::of("manifest");
     let lock_entry =
-        LockBinding::Bound { file: "tenon.lock".into(), code: manifest, manifest, skills: None };
+        LockedDigests::Bound { file: "tenon.lock".into(), code: manifest, manifest, skills: None };
     let bound =
         Candidate { lock_entry: Some(lock_entry), manifest: Some(manifest), ..component("") };
     assert_eq!(why(&bound, &locked), None);
@@ -254,27 +256,27 @@ fn a_policy_is_told_of_processes_of_requests_and_of_what_comes_with_the_host() {
 
 #[test]
 fn files_have_to_be_safe_and_prerequisites_there() {
-    let check = |facts: AdmissionFacts, said: Option<&str>| {
-        let candidate = Candidate { admission_facts: facts, ..component("") };
+    let check = |facts: MachineFacts, said: Option<&str>| {
+        let candidate = Candidate { machine_facts: facts, ..component("") };
         let refusal = why(&candidate, &Rules::default()).map(|refusal| refusal.to_string());
         assert_eq!(refusal.as_deref(), said);
     };
-    let (none, [x, y]) = (AdmissionFacts::default(), ["x", "y"]);
+    let (none, [x, y]) = (MachineFacts::default(), ["x", "y"]);
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<String>>();
     check(none.clone(), None);
     let outside = vec![x.into()];
-    check(AdmissionFacts { outside, ..none.clone() }, Some("x is outside of the plugin folder"));
+    check(MachineFacts { outside, ..none.clone() }, Some("x is outside of the plugin folder"));
     let world_writable = vec![x.into()];
-    let facts = AdmissionFacts { world_writable, ..none.clone() };
+    let facts = MachineFacts { world_writable, ..none.clone() };
     check(facts, Some("x is writable by everyone"));
     let (env, any, bins) = (names(&[x]), vec![names(&[x, y])], names(&[x]));
-    let facts = AdmissionFacts { missing_env: env.clone(), ..none.clone() };
+    let facts = MachineFacts { missing_env: env.clone(), ..none.clone() };
     check(facts, Some("it requires the variable x"));
-    let facts = AdmissionFacts { missing_env_any: any.clone(), ..none.clone() };
+    let facts = MachineFacts { missing_env_any: any.clone(), ..none.clone() };
     check(facts, Some("it requires one of x, y"));
-    let facts = AdmissionFacts { missing_bins: bins.clone(), ..none.clone() };
+    let facts = MachineFacts { missing_bins: bins.clone(), ..none.clone() };
     check(facts, Some("it requires the program `x`"));
-    let all = AdmissionFacts { missing_env: env, missing_env_any: any, missing_bins: bins, ..none };
+    let all = MachineFacts { missing_env: env, missing_env_any: any, missing_bins: bins, ..none };
     check(all, Some("it requires the variable x, and one of x, y, and the program `x`"));
 }
 
@@ -373,7 +375,7 @@ fn a_refusal_says_why_and_what_to_do() {
         "`tenon install` it, or add its id to `allow` under [policy] in t.toml",
     );
     let [one, other] = ["one", "other"].map(Digest::of);
-    for (origin, user) in [(Origin::Workspace, ""), (Origin::User, " --user")] {
+    for (origin, user) in [(PluginOrigin::Workspace, ""), (PluginOrigin::User, " --user")] {
         let (file, what) = ("tenon.lock".into(), "code");
         let refusal =
             Refusal::NotAsLocked { origin, file, what, expected: Some(one), found: Some(other) };
@@ -426,13 +428,13 @@ fn a_refusal_says_why_and_what_to_do() {
 fn a_snapshot_shows_how_each_plugin_stands() {
     let named = |id: &str, requests: &str| {
         // As if its file were there.
-        let admission_facts = AdmissionFacts::default();
-        Candidate { id: id.into(), admission_facts, ..component(requests) }
+        let machine_facts = MachineFacts::default();
+        Candidate { id: id.into(), machine_facts, ..component(requests) }
     };
     let candidates = vec![named("a", REQUEST), named("b", ""), named("long", REQUEST)];
     let mut discovery = discover(&Sources::default());
     discovery.candidates = candidates;
-    let snapshot = PluginOverview::new(&discovery, &said(texts("environment", &["X"]).into()));
+    let snapshot = PluginsOverview::new(&discovery, &said(texts("environment", &["X"]).into()));
     assert_eq!(snapshot.plugins[0].granted, texts("environment", &["X"]));
     assert_eq!(
         snapshot.to_string(),

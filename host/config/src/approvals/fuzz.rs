@@ -1,8 +1,8 @@
 //! Files of approvals of any text.
 
 use super::{ApprovalEntry, ApprovalFileJson, FormerApproval};
-use crate::approval::ApprovalRequest;
-use crate::discover::{Origin, PluginKind};
+use crate::approver::ApprovalRequest;
+use crate::discover::{PluginKind, PluginOrigin};
 
 /// Any text. What is read is the same when it is written and read again, and holds for what it was given for,
 /// and for nothing else.
@@ -22,7 +22,7 @@ fn check(approved: &ApprovalEntry) {
     let same = ApprovalRequest {
         plugin: approved.plugin.clone(),
         kind: PluginKind::Wasm,
-        origin: Origin::Config,
+        origin: PluginOrigin::Config,
         source: String::new(),
         named_in: approved.named_in.clone(),
         capabilities: approved.requested.clone(),

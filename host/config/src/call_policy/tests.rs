@@ -13,7 +13,7 @@ fn config(text: &str) -> Config {
 /// The policy of a tool of the only configuration, and what it decides of a call.
 fn decided(text: &str, hints: ToolAnnotations, facts: &CallFacts<'_>) -> (CallDecision, String) {
     let rules = CallRules::new(&[config(text)]);
-    let policy = rules.of("files__write", "files__write", Origin::Config.into(), hints);
+    let policy = rules.of("files__write", "files__write", PluginOrigin::Config.into(), hints);
     let CallVerdict { decision, by } = policy.decide(facts);
     // What tries the rules one by one comes to the same.
     let spoke = policy.trials(facts).into_iter().filter(RuleTrial::speaks);
@@ -196,7 +196,7 @@ fn the_empty_pointer_points_at_all_arguments() {
     check(json!({ "a": 1, "b": 2 }), ALLOW);
     check(json!({}), ALLOW);
     let rules = CallRules::new(&[config(text)]);
-    let policy = rules.of("a__b", "a__b", Origin::Config.into(), unknown());
+    let policy = rules.of("a__b", "a__b", PluginOrigin::Config.into(), unknown());
     let trials = policy.explain(&facts(&json!({}))).trials;
     assert_eq!(trials[0].conditions, [("arguments equals {\"a\":1}".to_string(), Fit::No)]);
 }
@@ -294,7 +294,7 @@ fn a_profile_of_clients_has_its_own_mode() {
 fn nothing_is_decided_where_all_is_allowed() {
     let allows_all = |text: &str| {
         let rules = CallRules::new(&[config(text)]);
-        rules.of("a__b", "a__b", Origin::Config.into(), unknown()).allows_all()
+        rules.of("a__b", "a__b", PluginOrigin::Config.into(), unknown()).allows_all()
     };
     assert!(allows_all(""));
     assert!(allows_all("policy.calls = \"trusting\""));
@@ -432,7 +432,7 @@ fn a_project_does_not_vouch_for_its_tools_before_its_user() {
     let mut configs = [project, user].map(Config::into_read);
     Config::inherit(&mut configs);
     let rules = CallRules::new(&configs);
-    let policy = rules.of("files__write", "files__write", Origin::Config.into(), unknown());
+    let policy = rules.of("files__write", "files__write", PluginOrigin::Config.into(), unknown());
     assert_eq!(policy.decide(&facts(&json!({}))).decision, ASK);
 }
 
@@ -442,7 +442,7 @@ fn what_a_user_allows_is_allowed_whatever_a_profile_says_else() {
     let mut configs = [config(""), user].map(Config::into_read);
     Config::inherit(&mut configs);
     let rules = CallRules::new(&configs);
-    let policy = rules.of("files__write", "files__write", Origin::User.into(), unknown());
+    let policy = rules.of("files__write", "files__write", PluginOrigin::User.into(), unknown());
     let arguments = json!({});
     let facts = CallFacts { profile: Some("web"), ..facts(&arguments) };
     assert_eq!(policy.decide(&facts).decision, ALLOW);

@@ -11,10 +11,10 @@ use std::time::Duration;
 use tenon_types::text::fits;
 
 use super::{
-    Config, DEFAULT_RETRY_BACKOFF, HookSettings, NameSettings, OnFailure, ResourceTools,
-    SideEffects, ToolRule,
+    Config, DEFAULT_RETRY_BACKOFF, HookChainSettings, NameSettings, OnFailure, ResourceTools,
+    SideEffects, ToolSettings,
 };
-use crate::config::{Origin, Supervision};
+use crate::config::{PluginOrigin, Supervision};
 use crate::pins::PinMode;
 use crate::policy::ConfinePolicy;
 use crate::tool_filter::ToolFilter;
@@ -245,7 +245,7 @@ pub const KEY_RULES: &[KeyRule] = &[
 
 /// The user's own configuration, where there is one.
 pub fn of_user(configs: &[Config]) -> Option<&Config> {
-    configs.iter().find(|config| config.origin == Origin::User)
+    configs.iter().find(|config| config.origin == PluginOrigin::User)
 }
 
 /// Whether a configuration is a project's file whose user has a configuration, too: then the rules
@@ -256,20 +256,20 @@ pub fn is_bounded(config: &Config, configs: &[Config]) -> bool {
 
 /// Whose a plugin is.
 #[derive(Debug, Clone, Copy)]
-pub struct Owner {
+pub struct PluginOwner {
     /// Whose it is.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// Whether no project has a say in it.
     pub is_shielded: bool,
 }
 
-impl From<Origin> for Owner {
-    fn from(origin: Origin) -> Self {
+impl From<PluginOrigin> for PluginOwner {
+    fn from(origin: PluginOrigin) -> Self {
         Self { origin, is_shielded: false }
     }
 }
 
-impl Owner {
+impl PluginOwner {
     /// Whether a configuration has a say in the plugin: a project's file, which is bounded by its
     /// user's, has not in all.
     pub fn hears(self, is_bounded: bool) -> bool {
@@ -278,7 +278,7 @@ impl Owner {
 }
 
 /// The configuration that speaks for plugins of an origin.
-pub fn speaking_for(configs: &[Config], origin: Origin) -> Option<&Config> {
+pub fn speaking_for(configs: &[Config], origin: PluginOrigin) -> Option<&Config> {
     let first = configs.first();
     if origin.is_of_project() { first } else { of_user(configs).or(first) }
 }
@@ -329,7 +329,12 @@ fn stricter_supervision(project: &Supervision, user: &Supervision) -> Supervisio
 
 /// What becomes of definitions of an MCP server that are not what they were. `own` is what its entry
 /// says.
-pub fn pin_mode(configs: &[Config], plugin: &str, owner: Owner, own: Option<PinMode>) -> PinMode {
+pub fn pin_mode(
+    configs: &[Config],
+    plugin: &str,
+    owner: PluginOwner,
+    own: Option<PinMode>,
+) -> PinMode {
     let said = |config: &Config| config.policy.plugins.get(plugin).and_then(|policy| policy.pins);
     let speaker = speaking_for(configs, owner.origin);
     let mode = speaker.and_then(said).or(own).unwrap_or_default();
@@ -358,18 +363,18 @@ impl BelievedServers {
             let believed = policies.filter(|(_, policy)| policy.believe_annotations == Some(true));
             believed.map(|(id, _)| id.clone()).collect()
         };
-        Self { project: named(Origin::Config), user: named(Origin::User) }
+        Self { project: named(PluginOrigin::Config), user: named(PluginOrigin::User) }
     }
 
     /// Whether a server is one of them.
-    pub fn has(&self, plugin: &str, owner: Owner) -> bool {
+    pub fn has(&self, plugin: &str, owner: PluginOwner) -> bool {
         let ids = if owner.origin.is_of_project() { &self.project } else { &self.user };
         ids.contains(plugin)
     }
 }
 
 /// Whether the servers of an owner are confined.
-pub fn confine(configs: &[Config], owner: Owner) -> ConfinePolicy {
+pub fn confine(configs: &[Config], owner: PluginOwner) -> ConfinePolicy {
     let said = |config: &Config| config.policy.confine;
     let mode = speaking_for(configs, owner.origin).and_then(said).unwrap_or_default();
     raised(configs, owner, mode, said)
@@ -378,7 +383,7 @@ pub fn confine(configs: &[Config], owner: Owner) -> ConfinePolicy {
 /// The strictest of what speaks for an owner and of what others say: nobody else makes it less than who speaks for it.
 fn raised<T: Ord>(
     configs: &[Config],
-    owner: Owner,
+    owner: PluginOwner,
     mode: T,
     said: impl Fn(&Config) -> Option<T>,
 ) -> T {
@@ -390,7 +395,7 @@ fn raised<T: Ord>(
 #[derive(Debug, Clone, Default)]
 pub struct OriginSettings {
     /// How hooks are run.
-    pub hooks: HookSettings,
+    pub hooks: HookChainSettings,
     /// How tools are named.
     pub names: NameSettings,
     /// How tools for resources and prompts are there.
@@ -399,7 +404,7 @@ pub struct OriginSettings {
 
 impl OriginSettings {
     /// What holds for plugins of an origin.
-    pub fn of(configs: &[Config], origin: Origin) -> Self {
+    pub fn of(configs: &[Config], origin: PluginOrigin) -> Self {
         let config = speaking_for(configs, origin).cloned().unwrap_or_default();
         let Config { hooks, names, resource_tools, .. } = config;
         Self { hooks, names, resource_tools }
@@ -408,11 +413,11 @@ impl OriginSettings {
 
 /// Which tools of plugins files want, by `[policy.plugins]`.
 #[derive(Debug, Clone, Default)]
-pub struct ToolFilters(Vec<PolicyFilter>);
+pub struct ToolFilters(Vec<PluginToolFilter>);
 
 /// Which tools of a plugin a file wants.
 #[derive(Debug, Clone)]
-struct PolicyFilter {
+struct PluginToolFilter {
     plugin: String,
     filter: ToolFilter,
     /// Whether it is that of a project's file which its user's file bounds.
@@ -425,7 +430,7 @@ impl ToolFilters {
         let filters = configs.iter().flat_map(|config| {
             let is_bounded = is_bounded(config, configs);
             let policies = config.policy.plugins.iter();
-            policies.map(move |(id, policy)| PolicyFilter {
+            policies.map(move |(id, policy)| PluginToolFilter {
                 plugin: id.clone(),
                 filter: policy.tools(),
                 is_bounded,
@@ -435,7 +440,11 @@ impl ToolFilters {
     }
 
     /// What is said of the tools of somebody's plugin: a tool has to be wanted by all.
-    pub fn of<'a>(&'a self, plugin: &'a str, owner: Owner) -> impl Iterator<Item = &'a ToolFilter> {
+    pub fn of<'a>(
+        &'a self,
+        plugin: &'a str,
+        owner: PluginOwner,
+    ) -> impl Iterator<Item = &'a ToolFilter> {
         let said =
             self.0.iter().filter(move |said| said.plugin == plugin && owner.hears(said.is_bounded));
         said.map(|said| &said.filter)
@@ -446,9 +455,9 @@ impl ToolFilters {
 #[derive(Debug, Clone, Default)]
 pub struct ToolRules {
     /// Those of the project, or of configurations that were made in code.
-    project: Vec<(String, ToolRule)>,
+    project: Vec<(String, ToolSettings)>,
     /// Those of the user, where they are apart.
-    user: Vec<(String, ToolRule)>,
+    user: Vec<(String, ToolSettings)>,
 }
 
 impl ToolRules {
@@ -458,7 +467,7 @@ impl ToolRules {
         // Without a project's file nobody is held against anybody: what is said first holds.
         let is_apart = configs.iter().any(|config| is_bounded(config, configs));
         for config in configs {
-            match is_apart && config.origin == Origin::User {
+            match is_apart && config.origin == PluginOrigin::User {
                 true => rules.user.extend(config.tools.iter().cloned()),
                 false => rules.project.extend(config.tools.iter().cloned()),
             }
@@ -472,7 +481,7 @@ impl ToolRules {
 
     /// What the rules come to for a tool of somebody's plugin: by its name, and for the user's rules
     /// also by the name that it would have as the user's file has tools named.
-    pub fn of(&self, name: &str, users_name: &str, owner: Owner) -> ToolRule {
+    pub fn of(&self, name: &str, users_name: &str, owner: PluginOwner) -> ToolSettings {
         let project = first_said(&self.project, &[name]);
         let user = first_said(&self.user, &[name, users_name]);
         match owner.origin.is_of_project() {
@@ -487,11 +496,11 @@ impl ToolRules {
 }
 
 /// What rules say of a tool: of several that fit, the first that says something holds.
-fn first_said(rules: &[(String, ToolRule)], names: &[&str]) -> ToolRule {
-    let mut said = ToolRule::default();
+fn first_said(rules: &[(String, ToolSettings)], names: &[&str]) -> ToolSettings {
+    let mut said = ToolSettings::default();
     let is_meant = |pattern: &str| names.iter().any(|name| fits(pattern, name));
     for (_, rule) in rules.iter().filter(|(pattern, _)| is_meant(pattern)) {
-        let ToolRule { enabled, timeout, max_attempts, retry_backoff, side_effects } = rule;
+        let ToolSettings { enabled, timeout, max_attempts, retry_backoff, side_effects } = rule;
         said.enabled = said.enabled.or(*enabled);
         said.timeout = said.timeout.or(*timeout);
         said.max_attempts = said.max_attempts.or(*max_attempts);
@@ -503,12 +512,12 @@ fn first_said(rules: &[(String, ToolRule)], names: &[&str]) -> ToolRule {
 
 /// A project's rule for a tool of the user's, without what would loosen how the user's file, or
 /// nothing, has it called.
-fn without_loosening(project: ToolRule, user: &ToolRule) -> ToolRule {
+fn without_loosening(project: ToolSettings, user: &ToolSettings) -> ToolSettings {
     let effects = project.side_effects.filter(|effects| {
         // What is not said is the plugin's own word, and nothing is stricter than the last.
         user.side_effects.is_some() || *effects == SideEffects::Repeated
     });
-    ToolRule {
+    ToolSettings {
         max_attempts: project
             .max_attempts
             .map(|most| most.min(user.max_attempts.unwrap_or(NonZeroU32::MIN))),
@@ -519,8 +528,8 @@ fn without_loosening(project: ToolRule, user: &ToolRule) -> ToolRule {
 }
 
 /// Of each member the stricter of those that are said.
-fn stricter_rule(one: ToolRule, other: ToolRule) -> ToolRule {
-    ToolRule {
+fn stricter_rule(one: ToolSettings, other: ToolSettings) -> ToolSettings {
+    ToolSettings {
         enabled: both(one.enabled, other.enabled, |a, b| a && b),
         timeout: both(one.timeout, other.timeout, Duration::min),
         max_attempts: both(one.max_attempts, other.max_attempts, NonZeroU32::min),
@@ -554,7 +563,7 @@ mod tests {
     }
 
     fn at_project(configs: &[Config; 2]) -> &Config {
-        speaking_for(configs, Origin::Workspace).expect("there are configurations")
+        speaking_for(configs, PluginOrigin::Workspace).expect("there are configurations")
     }
 
     #[test]
@@ -675,17 +684,18 @@ mod tests {
     #[test]
     fn pins_are_what_the_servers_own_side_says_or_stricter() {
         use PinMode::{Hold, Off, Warn};
-        let check = |project: &str, user: &str, origin: Origin, own: Option<PinMode>, expected| {
-            let table = |mode: &str| match mode {
-                "" => String::new(),
-                mode => format!("policy.plugins.s.pins = \"{mode}\""),
+        let check =
+            |project: &str, user: &str, origin: PluginOrigin, own: Option<PinMode>, expected| {
+                let table = |mode: &str| match mode {
+                    "" => String::new(),
+                    mode => format!("policy.plugins.s.pins = \"{mode}\""),
+                };
+                let configs = settled(&table(project), &table(user));
+                let found = pin_mode(&configs, "s", origin.into(), own);
+                assert_eq!(found, expected, "{project} and {user} for {origin:?}, {own:?}");
+                assert_eq!(pin_mode(&configs, "other", origin.into(), None), Hold);
             };
-            let configs = settled(&table(project), &table(user));
-            let found = pin_mode(&configs, "s", origin.into(), own);
-            assert_eq!(found, expected, "{project} and {user} for {origin:?}, {own:?}");
-            assert_eq!(pin_mode(&configs, "other", origin.into(), None), Hold);
-        };
-        let (project, user) = (Origin::Config, Origin::User);
+        let (project, user) = (PluginOrigin::Config, PluginOrigin::User);
         for origin in [project, user] {
             check("", "", origin, None, Hold);
             check("", "", origin, Some(Off), Off);
@@ -708,9 +718,9 @@ mod tests {
 
     #[test]
     fn rules_for_tools_are_never_loosened() {
-        let check = |project: &str, user: &str, origin: Origin, expected: &str| {
+        let check = |project: &str, user: &str, origin: PluginOrigin, expected: &str| {
             let configs = settled(project, user);
-            let ToolRule { enabled, timeout, max_attempts, retry_backoff, side_effects } =
+            let ToolSettings { enabled, timeout, max_attempts, retry_backoff, side_effects } =
                 ToolRules::new(&configs).of("p__t", "p__t", origin.into());
             let millis = |time: Duration| time.as_millis();
             let found = format!(
@@ -721,7 +731,7 @@ mod tests {
             );
             assert_eq!(found, expected, "{project} and {user}");
         };
-        let (project, user) = (Origin::Config, Origin::User);
+        let (project, user) = (PluginOrigin::Config, PluginOrigin::User);
         let off = "tools.\"*\".enabled = false";
         check("tools.p__t.enabled = true", off, project, "Some(false) None None None None");
         check("tools.p__t.enabled = true", off, user, "Some(false) None None None None");

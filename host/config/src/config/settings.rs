@@ -8,9 +8,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
-use tenon_types::name::NameStyle;
+use tenon_types::name::ToolNameStyle;
 
-use crate::call_rule::{CallDecision, CallMode, CallRule, CallRuleTable};
+use crate::call_rule::{CallDecision, CallRule, CallRuleTable, DefaultCallMode};
 use crate::toml_parse::some_time;
 
 /// How the tools are there that list and read the resources and prompts of plugins: `resource_tools`
@@ -57,7 +57,7 @@ impl Default for DiscoverySettings {
 
 /// How a tool is called: `[tools."PATTERN"]`. What is not said is as the plugin has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolRule {
+pub struct ToolSettings {
     /// Whether it may be called.
     pub enabled: Option<bool>,
     /// How long one attempt may take.
@@ -89,10 +89,10 @@ pub(super) struct ToolTable {
 
 impl ToolTable {
     /// How the tools are called, and which of their calls may be made.
-    pub(super) fn split(self, pattern: &str) -> (ToolRule, Vec<CallRule>) {
+    pub(super) fn split(self, pattern: &str) -> (ToolSettings, Vec<CallRule>) {
         let Self { enabled, timeout, max_attempts, retry_backoff, side_effects, approve, when } =
             self;
-        let rule = ToolRule { enabled, timeout, max_attempts, retry_backoff, side_effects };
+        let rule = ToolSettings { enabled, timeout, max_attempts, retry_backoff, side_effects };
         (rule, CallRule::of_table(pattern, approve, when))
     }
 }
@@ -115,7 +115,7 @@ pub enum SideEffects {
 /// `[sampling]` and `[messages]`: what servers and plugins get of a host that is the `tenon` command. Others
 /// have services of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientSettings {
+pub struct SamplingAndMessageSettings {
     /// The model that answers servers, by its id or as PLUGIN/ID; without one they cannot ask.
     pub sampling_model: Option<String>,
     /// Whether the user is asked each time; then servers get no answer where there is no terminal.
@@ -125,7 +125,7 @@ pub struct ClientSettings {
     pub message_command: Vec<String>,
 }
 
-impl Default for ClientSettings {
+impl Default for SamplingAndMessageSettings {
     fn default() -> Self {
         Self { sampling_model: None, sampling_asks: true, message_command: Vec::new() }
     }
@@ -250,7 +250,7 @@ impl RunsTable {
 /// `[watch]`, as it is written.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct WatchTable {
+pub(super) struct FileWatchTable {
     #[serde(deserialize_with = "some_time")]
     pub(super) debounce: Option<Duration>,
     #[serde(deserialize_with = "some_time")]
@@ -360,7 +360,7 @@ impl<'de> Deserialize<'de> for InstanceMode {
 /// The kinds of places that plugins come from, the first that has an id wins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum PluginOrigin {
     #[default]
     /// Named by a configuration file: an entry, or a folder under `plugins.folders`.
     Config,
@@ -375,7 +375,7 @@ pub enum Origin {
     Bundled,
 }
 
-impl Origin {
+impl PluginOrigin {
     /// Whether a project brings what is found there; what is found elsewhere is its user's, or the
     /// host's.
     pub fn is_of_project(self) -> bool {
@@ -383,7 +383,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PluginOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Config => "config",
@@ -429,7 +429,7 @@ pub struct CallContextTable {
 
 /// `[context]`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallContextSettings {
+pub struct ContextPassthroughSettings {
     /// Whether MCP servers get the ids of the agent and the session in the `_meta` of calls.
     pub passthrough: bool,
 }
@@ -450,7 +450,7 @@ pub struct ProfileSettings {
     /// How often in a minute one client may call each tool. As often as it likes, where it is not said.
     pub calls_per_minute: Option<NonZeroU32>,
     /// What becomes of calls of which no rule says anything, in place of `calls` under `[policy]`.
-    pub calls: Option<CallMode>,
+    pub calls: Option<DefaultCallMode>,
     /// How the tools are offered. All are listed where it is not said.
     pub mode: Option<ProfileMode>,
 }
@@ -471,9 +471,9 @@ pub enum ProfileMode {
 /// The name of a profile, which stands in URLs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct ProfileName(pub(super) String);
+pub(super) struct ServeProfileName(pub(super) String);
 
-impl TryFrom<String> for ProfileName {
+impl TryFrom<String> for ServeProfileName {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
@@ -491,7 +491,7 @@ impl TryFrom<String> for ProfileName {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NamesTable {
-    pub(super) style: Option<NameStyle>,
+    pub(super) style: Option<ToolNameStyle>,
     pub(super) origin_prefix: Option<bool>,
 }
 
@@ -499,7 +499,7 @@ pub(super) struct NamesTable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NameSettings {
     /// How the names of tools are rendered.
-    pub style: NameStyle,
+    pub style: ToolNameStyle,
     /// Whether descriptions of tools begin with whose they are: `[ext:ID]`.
     pub origin_prefix: bool,
 }
@@ -516,7 +516,7 @@ pub(super) struct HooksTable {
 
 /// `[hooks]`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookSettings {
+pub struct HookChainSettings {
     /// How long one handler may take.
     pub timeout: Duration,
     /// What a handler that fails, or takes longer, means for the chain.
@@ -525,7 +525,7 @@ pub struct HookSettings {
     pub deterministic: Vec<String>,
 }
 
-impl Default for HookSettings {
+impl Default for HookChainSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(5),
@@ -548,79 +548,79 @@ pub enum OnFailure {
 
 /// A component or a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileEntry {
+pub enum PluginFileEntry {
     /// Only where it is.
     Path(String),
     /// More than that.
-    Table(FileEntryTable),
+    Table(PluginFileTable),
 }
 
-impl<'de> Deserialize<'de> for FileEntry {
+impl<'de> Deserialize<'de> for PluginFileEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read::<FileEntryTable, D>(deserializer)
+        Self::read::<PluginFileTable, D>(deserializer)
     }
 }
 
 /// The entry of a script as it is written.
-pub(super) struct ScriptEntry(pub(super) FileEntry);
+pub(super) struct ScriptEntry(pub(super) PluginFileEntry);
 
 impl<'de> Deserialize<'de> for ScriptEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        FileEntry::read::<ScriptTable, D>(deserializer).map(Self)
+        PluginFileEntry::read::<ScriptEntryTable, D>(deserializer).map(Self)
     }
 }
 
 /// What more than a path is said of a script: it has no instances.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScriptTable {
+struct ScriptEntryTable {
     path: String,
     id: Option<String>,
     #[serde(default)]
     capabilities: BTreeMap<String, Vec<String>>,
 }
 
-impl From<ScriptTable> for FileEntryTable {
-    fn from(table: ScriptTable) -> Self {
-        let ScriptTable { path, id, capabilities } = table;
+impl From<ScriptEntryTable> for PluginFileTable {
+    fn from(table: ScriptEntryTable) -> Self {
+        let ScriptEntryTable { path, id, capabilities } = table;
         Self { path, id, capabilities, ..Self::default() }
     }
 }
 
-impl FileEntry {
+impl PluginFileEntry {
     /// Reads a path, or a table of this kind. By hand: serde's untagged enums lose which key was wrong, and where.
     fn read<'de, T, D>(deserializer: D) -> Result<Self, D::Error>
     where
-        T: Deserialize<'de> + Into<FileEntryTable>,
+        T: Deserialize<'de> + Into<PluginFileTable>,
         D: Deserializer<'de>,
     {
-        struct FileEntryVisitor<T>(PhantomData<T>);
+        struct PluginFileVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de> + Into<FileEntryTable>> Visitor<'de> for FileEntryVisitor<T> {
-            type Value = FileEntry;
+        impl<'de, T: Deserialize<'de> + Into<PluginFileTable>> Visitor<'de> for PluginFileVisitor<T> {
+            type Value = PluginFileEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a path, or a table with `path`")
             }
 
-            fn visit_str<E>(self, path: &str) -> Result<FileEntry, E> {
-                Ok(FileEntry::Path(path.to_string()))
+            fn visit_str<E>(self, path: &str) -> Result<PluginFileEntry, E> {
+                Ok(PluginFileEntry::Path(path.to_string()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileEntry, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PluginFileEntry, A::Error> {
                 let table = T::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(FileEntry::Table(table.into()))
+                Ok(PluginFileEntry::Table(table.into()))
             }
         }
 
-        deserializer.deserialize_any(FileEntryVisitor::<T>(PhantomData))
+        deserializer.deserialize_any(PluginFileVisitor::<T>(PhantomData))
     }
 }
 
 /// A component or a script with more than a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FileEntryTable {
+pub struct PluginFileTable {
     /// Where it is.
     pub path: String,
     /// The plugin's id; the name of the file without it.

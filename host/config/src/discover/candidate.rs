@@ -8,24 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-use super::{AdmissionFacts, Origin, PluginKind, admission_facts};
-use crate::approval::{ApprovalRequest, GrantWarning, ServerParameters};
-use crate::config::combine::Owner;
-use crate::config::{CallContextSettings, InstanceMode, Supervision};
+use super::{MachineFacts, PluginKind, PluginOrigin, machine_facts};
+use crate::approver::{ApprovalRequest, GrantWarning, ServerParameters};
+use crate::config::combine::PluginOwner;
+use crate::config::{ContextPassthroughSettings, InstanceMode, Supervision};
 use crate::discover::trust::TrustedProgram;
-use crate::entry::{EnvironmentPolicy, HandshakeMode, LogLevel, RegistrationSettings, Transport};
+use crate::entry::{
+    EnvironmentPolicy, HandshakeMode, McpLogLevel, RegistrationSettings, Transport,
+};
 use crate::expand::secrets_in;
 use crate::files::{self, Digest, MAX_COMPONENT_BYTES};
 use crate::grant::{GrantSet, Grants};
 use crate::host_environment::HostEnvironment;
 use crate::limits::Limits;
-use crate::lock::LockBinding;
+use crate::lock::LockedDigests;
 use crate::manifest::RegistrationPermissions;
 use crate::path_context::PathContext;
-use crate::pins::{PinMode, PinnedServer};
+use crate::pins::{PinMode, PinSubject};
 use crate::policy::ConfinementMode;
 use crate::secret::{Redactor, Secret, SecretValues};
-use crate::skills::{Skill, Skills};
+use crate::skills::{PluginSkills, Skill};
 use crate::tool_hooks::ServerHook;
 
 /// A plugin that may be loaded, if it is admitted.
@@ -35,7 +37,7 @@ pub struct Candidate {
     pub id: String,
     /// The name that its id is made of, where it has no manifest.
     pub name: Option<String>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: PluginOrigin,
     /// Whether no project has a say in it: a plugin of its user's that may handle hooks, and so guard against what
     /// a project does, or a server of its user's that one of these may call.
     pub is_shielded: bool,
@@ -52,11 +54,11 @@ pub struct Candidate {
     /// The versions of the contract that it is made for.
     pub api_version: Option<semver::VersionReq>,
     /// What runs it, and where that is.
-    pub source: Source,
+    pub source: CodeSource,
     /// Its manifest, where it has one.
     pub manifest: Option<Digest>,
     /// The skills that it carries.
-    pub skills: Option<Arc<Skills>>,
+    pub skills: Option<Arc<PluginSkills>>,
     /// What it requests of each capability.
     pub requests: GrantSet,
     /// What some of that means, for those who approve.
@@ -83,7 +85,7 @@ pub struct Candidate {
     /// What its entry says of what it offers.
     pub rules: RegistrationSettings,
     /// What it is told of who calls.
-    pub context: CallContextSettings,
+    pub context: ContextPassthroughSettings,
     /// Its configuration, as the plugin reads it.
     pub settings: Map<String, Value>,
     /// Its folder for data of its own, which need not be there: `${data}` in its manifest and settings.
@@ -91,14 +93,14 @@ pub struct Candidate {
     /// What settings it takes, as a JSON Schema of their object, where it says so.
     pub settings_schema: Option<Map<String, Value>>,
     /// What its user set for a plugin of its id, where a project brings it.
-    pub users_settings: UserSettingKeys,
+    pub users_settings: SharedUserSettingKeys,
     /// The secrets that it was given.
     pub given: BTreeMap<String, Secret>,
     /// What of all that must not be shown.
     pub secrets: SecretValues,
-    pub(crate) admission_facts: AdmissionFacts,
+    pub(crate) machine_facts: MachineFacts,
     /// What the lock file of its place says of it.
-    pub lock_entry: Option<LockBinding>,
+    pub lock_entry: Option<LockedDigests>,
 }
 
 impl fmt::Debug for Candidate {
@@ -123,7 +125,7 @@ pub struct Fingerprint {
 
 /// The keys of what a user set for a plugin that a project brings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UserSettingKeys {
+pub struct SharedUserSettingKeys {
     /// Those that it gets, as its project has values for them, too.
     pub given: BTreeSet<String>,
     /// Those that it does not get.
@@ -132,7 +134,7 @@ pub struct UserSettingKeys {
 
 /// Where a candidate's code is.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum CodeSource {
     /// A component.
     Wasm {
         /// Its file.
@@ -159,20 +161,20 @@ pub struct Server {
     /// How it is kept running.
     pub supervision: Supervision,
     /// How it is spoken to.
-    pub options: ServerOptions,
+    pub options: McpOptions,
     /// The hook points that its tools handle.
     pub hooks: Vec<ServerHook>,
 }
 
 /// What is asked of an MCP server, and of the bridge to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerOptions {
+pub struct McpOptions {
     /// Which revisions of MCP are spoken with it.
     pub protocol: HandshakeMode,
     /// The folders that it is told to work in: URIs, and names.
     pub roots: Vec<(String, Option<String>)>,
     /// From which level on it is asked to send messages of its log.
-    pub log_level: Option<LogLevel>,
+    pub log_level: Option<McpLogLevel>,
     /// How long it may be silent before it is asked whether it lives.
     pub ping: Option<Duration>,
 }
@@ -181,14 +183,14 @@ pub struct ServerOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerLocation {
     /// It is a child of the host.
-    Child(Program),
+    Child(ServerCommand),
     /// It is elsewhere.
     Remote(Remote),
 }
 
 /// How to start an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct ServerCommand {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
@@ -222,7 +224,7 @@ pub struct Remote {
     pub transport: Transport,
 }
 
-impl Source {
+impl CodeSource {
     pub(crate) fn kind(&self) -> PluginKind {
         match self {
             Self::Wasm { .. } => PluginKind::Wasm,
@@ -253,19 +255,19 @@ impl Candidate {
     /// Whether it may handle hooks: a component or script may, a server where its manifest maps hook points to tools.
     pub fn may_handle_hooks(&self) -> bool {
         match &self.source {
-            Source::Mcp(server) => !server.hooks.is_empty(),
+            CodeSource::Mcp(server) => !server.hooks.is_empty(),
             _ => true,
         }
     }
 
     /// The kind of place that it was found in.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> PluginOrigin {
         self.origin
     }
 
     /// Whose it is.
-    pub fn owner(&self) -> Owner {
-        Owner { origin: self.origin, is_shielded: self.is_shielded }
+    pub fn owner(&self) -> PluginOwner {
+        PluginOwner { origin: self.origin, is_shielded: self.is_shielded }
     }
 
     /// The configuration file or manifest that names it.
@@ -275,7 +277,7 @@ impl Candidate {
 
     /// What to look at where an MCP server does not do its part.
     pub fn what_to_check(&self) -> Option<String> {
-        let Source::Mcp(server) = &self.source else { return None };
+        let CodeSource::Mcp(server) = &self.source else { return None };
         let (keys, how) = match server.place {
             ServerLocation::Child(_) => {
                 ("`command`, `args` and `env`", "speaks over its standard input and output")
@@ -339,8 +341,8 @@ impl Candidate {
     /// Where its code is: a file, or the program of a server. A secret in it is masked.
     pub fn source(&self) -> String {
         let source = match &self.source {
-            Source::Wasm { path, .. } | Source::Rhai { path } => path.display().to_string(),
-            Source::Mcp(server) => match &server.place {
+            CodeSource::Wasm { path, .. } | CodeSource::Rhai { path } => path.display().to_string(),
+            CodeSource::Mcp(server) => match &server.place {
                 ServerLocation::Child(program) => program.program.display().to_string(),
                 ServerLocation::Remote(remote) => remote.url.to_string(),
             },
@@ -349,10 +351,10 @@ impl Candidate {
     }
 
     /// What its definitions are pinned for, where it is a server that says it has this version.
-    pub fn pinned_server(&self, version: &str, mode: PinMode) -> Option<PinnedServer> {
-        let Source::Mcp(server) = &self.source else { return None };
+    pub fn pinned_server(&self, version: &str, mode: PinMode) -> Option<PinSubject> {
+        let CodeSource::Mcp(server) = &self.source else { return None };
         let started = Digest::of(format!("{:?} {version}", server.place));
-        Some(PinnedServer {
+        Some(PinSubject {
             plugin: self.id.clone(),
             named_in: self.named_in.clone(),
             server: started.to_string(),
@@ -390,30 +392,30 @@ impl Candidate {
     /// Its component, where it is one.
     pub fn component(&self) -> Option<&Path> {
         match &self.source {
-            Source::Wasm { path, .. } => Some(path),
-            Source::Rhai { .. } | Source::Mcp(_) => None,
+            CodeSource::Wasm { path, .. } => Some(path),
+            CodeSource::Rhai { .. } | CodeSource::Mcp(_) => None,
         }
     }
 
     /// On which instance its calls run, where it is a component.
     pub fn instance(&self) -> Option<InstanceMode> {
         match &self.source {
-            Source::Wasm { mode, .. } => Some(*mode),
-            Source::Rhai { .. } | Source::Mcp(_) => None,
+            CodeSource::Wasm { mode, .. } => Some(*mode),
+            CodeSource::Rhai { .. } | CodeSource::Mcp(_) => None,
         }
     }
 
     /// Its script, where it is one.
     pub fn script(&self) -> Option<&Path> {
         match &self.source {
-            Source::Rhai { path } => Some(path),
-            Source::Wasm { .. } | Source::Mcp(_) => None,
+            CodeSource::Rhai { path } => Some(path),
+            CodeSource::Wasm { .. } | CodeSource::Mcp(_) => None,
         }
     }
 
     /// Whether its server is to reach nothing but what it is granted; nothing for what is no server that is a child.
     pub fn confinement(&self) -> Option<ConfinementMode> {
-        let Source::Mcp(server) = &self.source else { return None };
+        let CodeSource::Mcp(server) = &self.source else { return None };
         match &server.place {
             ServerLocation::Child(program) => Some(program.confinement),
             ServerLocation::Remote(_) => None,
@@ -461,7 +463,7 @@ impl Candidate {
     /// The URL of its server, if that is elsewhere.
     pub fn server_url(&self) -> Option<&Url> {
         match &self.source {
-            Source::Mcp(server) => match &server.place {
+            CodeSource::Mcp(server) => match &server.place {
                 ServerLocation::Remote(remote) => Some(&remote.url),
                 ServerLocation::Child(_) => None,
             },
@@ -471,7 +473,7 @@ impl Candidate {
 
     /// The names of the secrets that have a place in what its server is given.
     pub fn secrets_of_server(&self) -> BTreeSet<String> {
-        let Source::Mcp(server) = &self.source else { return BTreeSet::new() };
+        let CodeSource::Mcp(server) = &self.source else { return BTreeSet::new() };
         let given = match &server.place {
             ServerLocation::Child(program) => &program.environment,
             ServerLocation::Remote(remote) => &remote.headers,
@@ -525,7 +527,7 @@ impl Candidate {
     /// The arguments of its server, where no command has to be approved that has them.
     fn own_arguments(&self) -> &[String] {
         match &self.source {
-            Source::Mcp(server) if self.command.is_none() => match &server.place {
+            CodeSource::Mcp(server) if self.command.is_none() => match &server.place {
                 ServerLocation::Child(program) => &program.arguments,
                 ServerLocation::Remote(_) => &[],
             },
@@ -614,7 +616,7 @@ impl Candidate {
             // They are in what comes before.
             users_settings: _,
             secrets: _,
-            admission_facts,
+            machine_facts,
             lock_entry,
         } = self;
         let place = (id, origin, is_shielded, named_in, folder);
@@ -627,14 +629,14 @@ impl Candidate {
             (
                 (place, about, source, command, requests, permissions),
                 (limits, context, settings, settings_schema),
-                (admission_facts, lock_entry, trusted, skills)
+                (machine_facts, lock_entry, trusted, skills)
             )
         )
     }
 
     /// The file that runs: a component, a script, or a server that lies beside its manifest.
     pub fn file(&self) -> Option<&Path> {
-        let file = admission_facts::file_of(&self.source)?;
+        let file = machine_facts::file_of(&self.source)?;
         let is_own = |folder: &PathBuf| file.starts_with(folder);
         (self.kind() != PluginKind::Mcp || self.folder.as_ref().is_some_and(is_own)).then_some(file)
     }

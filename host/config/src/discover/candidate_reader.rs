@@ -6,17 +6,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::admission_facts::{AdmissionFacts, file_of};
+use super::machine_facts::{MachineFacts, file_of};
 use super::search_locations::{EDITOR, LocationKind as Found, SearchLocation};
 use super::server::{ResolveContext, ResolvedServer};
 use super::walk;
 use super::{
-    Candidate, Discovery, Origin, PluginKind, Program, Remote, Server, ServerLocation, Source,
-    Sources, UserSettingKeys, plugin_mcp_json,
+    Candidate, CodeSource, Discovery, PluginKind, PluginOrigin, Remote, Server, ServerCommand,
+    ServerLocation, SharedUserSettingKeys, Sources, plugin_mcp_json,
 };
-use crate::approval::ServerParameters;
+use crate::approver::ServerParameters;
 use crate::config::{
-    CallContextSettings, Config, FileEntry, FileEntryTable, InstanceMode, combine,
+    Config, ContextPassthroughSettings, InstanceMode, PluginFileEntry, PluginFileTable, combine,
 };
 use crate::diagnostic::{Diagnostic, chain};
 use crate::entry::json::McpFile;
@@ -26,11 +26,11 @@ use crate::files::{self, Digest, MAX_CONFIGURATION_BYTES};
 use crate::grant::{FILESYSTEM, GrantSet, NETWORK};
 use crate::host_environment::HostEnvironment;
 use crate::limits::LimitsTable;
-use crate::lock::{FoundLockFile, LockBinding};
+use crate::lock::{FoundLockFile, LockedDigests};
 use crate::manifest::{self, Manifest, PluginRuntime};
 use crate::path_context::{self, PathContext};
 use crate::secret::SecretValues;
-use crate::skills::{SkillFiles, Skills};
+use crate::skills::{PluginSkillFiles, PluginSkills};
 
 /// Reads what is in one place.
 pub(super) struct CandidateReader<'a> {
@@ -189,12 +189,12 @@ impl CandidateReader<'_> {
         Ok(files::in_folder(self.config().folder(), expand::path(text, self.host_environment())?))
     }
 
-    fn add_file(&mut self, entry: &FileEntry, kind: PluginKind) {
+    fn add_file(&mut self, entry: &PluginFileEntry, kind: PluginKind) {
         let simple;
         let table = match entry {
-            FileEntry::Table(table) => table,
-            FileEntry::Path(path) => {
-                simple = FileEntryTable { path: path.clone(), ..FileEntryTable::default() };
+            PluginFileEntry::Table(table) => table,
+            PluginFileEntry::Path(path) => {
+                simple = PluginFileTable { path: path.clone(), ..PluginFileTable::default() };
                 &simple
             }
         };
@@ -205,7 +205,7 @@ impl CandidateReader<'_> {
         if let Ok(path) = &path
             && let Some(folder) = manifest_beside(path)
         {
-            let FileEntryTable { path: _, id, instance, capabilities } = table;
+            let PluginFileTable { path: _, id, instance, capabilities } = table;
             if id.is_some() || *instance != InstanceMode::default() || !capabilities.is_empty() {
                 let manifest = folder.join(manifest::FILE_NAME);
                 let manifest = manifest.display();
@@ -219,8 +219,8 @@ impl CandidateReader<'_> {
             return self.add_manifest(&folder, &folder, None);
         }
         let source = path.map_err(|error| error.to_string()).map(|path| match kind {
-            PluginKind::Rhai => Source::Rhai { path },
-            _ => Source::Wasm { path, mode: table.instance },
+            PluginKind::Rhai => CodeSource::Rhai { path },
+            _ => CodeSource::Wasm { path, mode: table.instance },
         });
         let data_folder = self.data_folder(&id_of(&id));
         let paths = self.path_context(self.config().folder(), data_folder.as_deref());
@@ -277,7 +277,7 @@ impl CandidateReader<'_> {
                 if let Some((path, digest)) = meant.env_file.clone() {
                     self.note_read(path, digest);
                 }
-                let source = Source::Mcp(meant.server.clone().into());
+                let source = CodeSource::Mcp(meant.server.clone().into());
                 let data_folder = self.data_folder(&id_of(name));
                 let paths = self.path_context(folder, data_folder.as_deref());
                 let requests = server_requests(entry, &meant.server, &paths);
@@ -293,7 +293,7 @@ impl CandidateReader<'_> {
         &mut self,
         name: &str,
         file: &Path,
-        source: Result<(Source, GrantSet), String>,
+        source: Result<(CodeSource, GrantSet), String>,
         server: Option<(&McpEntry, Option<ResolvedServer>)>,
     ) {
         let id = id_of(name);
@@ -338,8 +338,8 @@ impl CandidateReader<'_> {
         if let Some(folder) = files.first().and_then(|file| file.parent()) {
             self.discovery.look_in(folder);
         }
-        let mut admission_facts = AdmissionFacts::of_files(&files, None);
-        admission_facts.look_for_folder(&source);
+        let mut machine_facts = MachineFacts::of_files(&files, None);
+        machine_facts.look_for_folder(&source);
         self.discovery.candidates.push(Candidate {
             id,
             name: Some(name.into()),
@@ -373,7 +373,7 @@ impl CandidateReader<'_> {
             data_folder,
             settings_schema: None,
             users_settings,
-            admission_facts,
+            machine_facts,
             lock_entry: None,
         });
     }
@@ -395,7 +395,7 @@ impl CandidateReader<'_> {
         &self,
         id: &str,
         mut settings: Map<String, Value>,
-    ) -> (Map<String, Value>, UserSettingKeys) {
+    ) -> (Map<String, Value>, SharedUserSettingKeys) {
         let configs = &self.sources.configs;
         let is_of_project = self.root.origin.is_of_project();
         // What comes first goes over what comes later, but a project's file over none of its user's.
@@ -405,10 +405,10 @@ impl CandidateReader<'_> {
         for config in bounded.into_iter().filter(|_| is_of_project) {
             settings.extend(config.settings.get(id).cloned().unwrap_or_default());
         }
-        let mut of_user = UserSettingKeys::default();
+        let mut of_user = SharedUserSettingKeys::default();
         for config in free {
             for (key, value) in config.settings.get(id).into_iter().flatten() {
-                if is_bounded && config.origin == Origin::User {
+                if is_bounded && config.origin == PluginOrigin::User {
                     // Whatever has the id of a plugin of the user's would get the keys of that.
                     if !settings.contains_key(key) {
                         of_user.withheld.insert(key.clone());
@@ -424,13 +424,17 @@ impl CandidateReader<'_> {
 
     /// What must not be shown of what a plugin is given: by the names of a server's variables and of
     /// settings, and variables of our own environment that turn up in what a server gets.
-    fn secrets(&self, source: &Source, settings: &Map<String, Value>) -> SecretValues {
+    fn secrets(&self, source: &CodeSource, settings: &Map<String, Value>) -> SecretValues {
         let mut secrets = SecretValues::default();
         secrets.add_settings(settings);
-        let Source::Mcp(server) = source else { return secrets };
+        let CodeSource::Mcp(server) = source else { return secrets };
         let given: Vec<String> = match &server.place {
-            ServerLocation::Child(Program {
-                program, arguments, environment, inherited, ..
+            ServerLocation::Child(ServerCommand {
+                program,
+                arguments,
+                environment,
+                inherited,
+                ..
             }) => {
                 for (name, value) in environment {
                     secrets.add(name, value);
@@ -462,7 +466,7 @@ impl CandidateReader<'_> {
     fn add_folder(&mut self, folder: &Path, lock_index: Option<&FoundLockFile>) {
         let settings = &self.root.config.discovery;
         self.discovery.look_in(folder);
-        let walk = walk::FolderScan::new(folder, settings, &mut self.discovery.entries);
+        let walk = walk::PluginScan::new(folder, settings, &mut self.discovery.entries);
         self.discovery.diagnostics.extend(walk.diagnostics);
         self.discovery.looked_in.extend(walk.folders);
         self.discovery.warnings.extend(walk.links.iter().map(|link| {
@@ -495,7 +499,7 @@ impl CandidateReader<'_> {
         };
         for id in ids.filter(|id| !known.contains(*id)) {
             let remedy = match self.root.origin {
-                Origin::User => "`tenon install --user` puts it back",
+                PluginOrigin::User => "`tenon install --user` puts it back",
                 _ => "`tenon install` puts it back",
             };
             let gone = Diagnostic::of(id, "it was installed, and is missing now");
@@ -540,9 +544,9 @@ impl CandidateReader<'_> {
         let mut server = None;
         let source = match runtime {
             PluginRuntime::Wasm { path, instance } => {
-                Ok(Source::Wasm { path: folder.join(path), mode: instance })
+                Ok(CodeSource::Wasm { path: folder.join(path), mode: instance })
             }
-            PluginRuntime::Rhai { path } => Ok(Source::Rhai { path: folder.join(path) }),
+            PluginRuntime::Rhai { path } => Ok(CodeSource::Rhai { path: folder.join(path) }),
             PluginRuntime::McpBridge { subprocess } => subprocess
                 .map_or_else(
                     || {
@@ -562,7 +566,8 @@ impl CandidateReader<'_> {
                     if let Some((path, digest)) = meant.env_file.clone() {
                         self.note_read(path, digest);
                     }
-                    let source = Source::Mcp(Box::new(Server { hooks, ..meant.server.clone() }));
+                    let source =
+                        CodeSource::Mcp(Box::new(Server { hooks, ..meant.server.clone() }));
                     server = Some((entry, meant));
                     Ok(source)
                 }),
@@ -598,7 +603,7 @@ impl CandidateReader<'_> {
             }
             None => requests,
         };
-        let skills = match SkillFiles::read(folder).and_then(|files| files.skills(folder)) {
+        let skills = match PluginSkillFiles::read(folder).and_then(|files| files.skills(folder)) {
             Ok(skills) => skills,
             Err(error) => {
                 return self
@@ -609,8 +614,8 @@ impl CandidateReader<'_> {
         let own = folder.file_name().and_then(|name| name.to_str());
         let lock_entry =
             lock_index.and_then(|lock_index| lock_index.of(&id).or_else(|| lock_index.of(own?)));
-        let is_bound = matches!(lock_entry, Some(LockBinding::Bound { .. }));
-        let of_skills: Vec<_> = skills.iter().flat_map(Skills::paths).collect();
+        let is_bound = matches!(lock_entry, Some(LockedDigests::Bound { .. }));
+        let of_skills: Vec<_> = skills.iter().flat_map(PluginSkills::paths).collect();
         for (path, digest) in &of_skills {
             match is_bound {
                 // The lock file has them, and whoever trusts that may have them put back.
@@ -630,9 +635,9 @@ impl CandidateReader<'_> {
         if let Some(folder) = file.and_then(Path::parent) {
             self.discovery.look_in(folder);
         }
-        let mut admission_facts = AdmissionFacts::of_files(&files, Some(root));
-        admission_facts.look_for(&requires, self.host_environment());
-        admission_facts.look_for_folder(&source);
+        let mut machine_facts = MachineFacts::of_files(&files, Some(root));
+        machine_facts.look_for(&requires, self.host_environment());
+        machine_facts.look_for_folder(&source);
         let mut limits = self.config().limits_of(&id, &limits);
         let (mut settings, users_settings) = self.settings(&id, settings);
         let paths = self.path_context(folder, data_folder.as_deref());
@@ -679,14 +684,14 @@ impl CandidateReader<'_> {
             permissions,
             limits,
             rules: entry.rules(),
-            context: CallContextSettings {
+            context: ContextPassthroughSettings {
                 passthrough: context.passthrough.unwrap_or(self.config().context.passthrough),
             },
             settings,
             data_folder,
             settings_schema,
             users_settings,
-            admission_facts,
+            machine_facts,
             lock_entry,
         });
     }

@@ -4,22 +4,22 @@
 //! candidate is a claim that there is a plugin; whether it may be one is for [`crate::admit`] to
 //! say.
 //!
-//! Plugins come from five kinds of places ([`Origin`]). What is found goes through filters in this
+//! Plugins come from five kinds of places ([`PluginOrigin`]). What is found goes through filters in this
 //! order: manifests are read, candidates inside of other candidates are left out, then those whose
 //! id a place of higher precedence has, those that are disabled, and those that an allowlist does
 //! not name. What is left is in order of place and id.
 
-mod admission_facts;
 mod arguments;
 mod candidate;
 mod candidate_reader;
-mod environment;
+mod child_environment;
+mod machine_facts;
 mod own_server;
 mod plugin_mcp_json;
 mod search_locations;
 mod server;
 pub mod trust;
-mod trusted;
+mod trusted_discovery;
 mod walk;
 
 use serde::Serialize;
@@ -28,20 +28,20 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tenon_types::McpOperation;
-use tenon_types::name::{NameStyle, nearest};
+use tenon_types::name::{ToolNameStyle, nearest};
 use tenon_types::text::fits;
 
-pub use crate::config::{Origin, PluginKind};
-pub use admission_facts::AdmissionFacts;
+pub use crate::config::{PluginKind, PluginOrigin};
 pub use candidate::Candidate;
 pub use candidate::{
-    Fingerprint, InheritedEnvironment, Program, Remote, Server, ServerLocation, ServerOptions,
-    Source, UserSettingKeys,
+    CodeSource, Fingerprint, InheritedEnvironment, McpOptions, Remote, Server, ServerCommand,
+    ServerLocation, SharedUserSettingKeys,
 };
-pub use environment::inherited_environment;
+pub use child_environment::inherited_environment;
+pub use machine_facts::MachineFacts;
 pub use own_server::SERVED_VARIABLE;
 pub use search_locations::{USER, WORKSPACE};
-pub use trusted::discover_trusted;
+pub use trusted_discovery::discover_trusted;
 
 use crate::call_policy::call_rules_for_nobody;
 use crate::config::combine::OriginSettings;
@@ -96,7 +96,7 @@ pub struct Discovery {
     entries: usize,
     /// Components and scripts in folders of plugins that no manifest is beside, and where the folders come
     /// from.
-    bare: Vec<(Origin, PathBuf)>,
+    bare: Vec<(PluginOrigin, PathBuf)>,
     /// What editors' files of the project ask their user for.
     pub questions: Vec<InputQuestion>,
     /// The files of the project whose text was read.
@@ -117,7 +117,7 @@ pub struct SkippedEntry {
     /// Its kind.
     pub kind: PluginKind,
     /// The kind of place that it was found in.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// The configuration file or manifest that names it.
     pub named_in: PathBuf,
     /// Why it is none.
@@ -136,7 +136,7 @@ pub enum SkipReason {
     /// A place of higher precedence has a plugin of this id.
     Shadowed {
         /// The kind of that place.
-        by: Origin,
+        by: PluginOrigin,
         /// What names the other plugin.
         named_in: PathBuf,
         /// The name that this one was given and that of the other, where the two differ and one id
@@ -205,7 +205,7 @@ impl Sources {
     }
 
     /// How the names of a candidate's tools are rendered.
-    pub fn name_style(&self, candidate: &Candidate) -> NameStyle {
+    pub fn name_style(&self, candidate: &Candidate) -> ToolNameStyle {
         let config = combine::speaking_for(&self.configs, candidate.origin);
         config.map(|config| config.names.style).unwrap_or_default()
     }
@@ -283,9 +283,8 @@ impl Discovery {
             self.deciding.extend(named.map(|(_, path)| path));
         }
         for candidate in &self.candidates {
-            self.deciding
-                .extend(admission_facts::file_of(&candidate.source).map(Path::to_path_buf));
-            if let Source::Mcp(server) = &candidate.source
+            self.deciding.extend(machine_facts::file_of(&candidate.source).map(Path::to_path_buf));
+            if let CodeSource::Mcp(server) = &candidate.source
                 && let ServerLocation::Child(program) = &server.place
             {
                 self.deciding.extend(program.files().into_iter().filter(may_be_file));
@@ -332,7 +331,7 @@ impl Discovery {
         let mut bare = std::mem::take(&mut self.bare);
         bare.retain(|(_, file)| !is_named(file));
         // In a folder that is for plugins alone somebody may take one for a guard. These go first.
-        let is_local = |origin: Origin| origin == Origin::Config;
+        let is_local = |origin: PluginOrigin| origin == PluginOrigin::Config;
         bare.sort_by_key(|(origin, _)| is_local(*origin));
         let (named, others) = bare.split_at(bare.len().min(MAX_NAMES_SHOWN));
         for (origin, file) in named {
@@ -411,7 +410,7 @@ impl Discovery {
                 let problem = format!("[settings.{id}] is for no plugin");
                 let diagnostic = Diagnostic::in_file(config.path.display(), problem);
                 // A user's settings are for the plugins of all projects, and most are not here.
-                if config.origin == Origin::User {
+                if config.origin == PluginOrigin::User {
                     if let Some(meant) = nearest(id, ids.iter().map(String::as_str)) {
                         let remedy = format!("did you mean \"{meant}\"?");
                         self.warnings.push(diagnostic.remedy(remedy));
@@ -461,7 +460,7 @@ impl Discovery {
                         let problem = format!("{problem}; did you mean \"{meant}\"?");
                         Diagnostic { plugin: Some(meant.to_string()), problem, ..warning }
                     }
-                    None if config.origin == Origin::User => continue,
+                    None if config.origin == PluginOrigin::User => continue,
                     None => warning,
                 });
             }
@@ -514,7 +513,7 @@ fn shield(candidates: &mut [Candidate], configs: &[Config]) {
     let of_user = |candidate: &&mut Candidate| !candidate.origin.is_of_project();
     let (servers, guards): (Vec<_>, Vec<_>) = { candidates.iter_mut().filter(of_user) }
         .partition(|candidate| !candidate.may_handle_hooks());
-    let style = OriginSettings::of(configs, Origin::User).names.style;
+    let style = OriginSettings::of(configs, PluginOrigin::User).names.style;
     for server in servers {
         let namespace = RegistrationPermissions::namespace(server.permissions.as_ref(), &server.id);
         let prefix = style.rendered_prefix(&server.id, namespace);
@@ -619,7 +618,7 @@ mod tests {
     fn files_are_named_after_their_stem() {
         let discovery = find(r#"plugins.wasm = ["My Tools.wasm"]"#);
         assert_eq!(discovery.candidates[0].id, "my-tools");
-        let Source::Wasm { path, .. } = &discovery.candidates[0].source else { panic!() };
+        let CodeSource::Wasm { path, .. } = &discovery.candidates[0].source else { panic!() };
         assert_eq!(path, Path::new("/project/My Tools.wasm"));
     }
 
@@ -632,7 +631,7 @@ mod tests {
             "#,
         );
         assert_eq!(discovery.candidates.len(), 1);
-        let Source::Mcp(server) = &discovery.candidates[0].source else { panic!() };
+        let CodeSource::Mcp(server) = &discovery.candidates[0].source else { panic!() };
         let ServerLocation::Child(program) = &server.place else { panic!() };
         assert_eq!(program.program, Path::new("/project/./y"));
         assert_eq!(discovery.diagnostics[0].plugin.as_deref(), Some("a"));

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{Candidate, Program, Remote, ServerLocation, SkipReason, Source, Sources};
+use super::{Candidate, CodeSource, Remote, ServerCommand, ServerLocation, SkipReason, Sources};
 use crate::files::{Digest, absolute, exact, real_or_absolute};
 
 /// The variable with which a platform that is served tells what it starts which projects are served already: digests of
@@ -52,7 +52,7 @@ pub(super) fn own_servers(candidates: &[Candidate], sources: &Sources) -> Vec<Op
     let configs = configs.map(|config| real_or_absolute(&config.path));
     let own: Vec<PathBuf> = configs.chain([sources.served_as()]).collect();
     let is_own = |candidate: &Candidate| match &candidate.source {
-        Source::Mcp(server) => match &server.place {
+        CodeSource::Mcp(server) => match &server.place {
             ServerLocation::Child(program) => serves(program, &own),
             ServerLocation::Remote(remote) => is_at(remote, sources),
         },
@@ -62,7 +62,7 @@ pub(super) fn own_servers(candidates: &[Candidate], sources: &Sources) -> Vec<Op
 }
 
 /// Whether a program is the command that serves these sources.
-fn serves(program: &Program, own: &[PathBuf]) -> bool {
+fn serves(program: &ServerCommand, own: &[PathBuf]) -> bool {
     let is_command =
         program.program.file_stem().is_some_and(|name| name.eq_ignore_ascii_case(COMMAND));
     let arguments = &program.arguments;

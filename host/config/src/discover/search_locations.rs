@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use super::{PluginKind, Sources, plugin_mcp_json};
-use crate::config::{Config, FileEntry, Origin, combine};
+use crate::config::{Config, PluginFileEntry, PluginOrigin, combine};
 use crate::entry::McpEntry;
 use crate::lock;
 
@@ -23,7 +23,7 @@ pub const USER: &str = "plugins";
 
 /// One place.
 pub(super) struct SearchLocation<'a> {
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// The configuration whose settings hold for what is found here.
     pub config: &'a Config,
     pub place: LocationKind<'a>,
@@ -37,7 +37,7 @@ pub(super) enum LocationKind<'a> {
     /// A file with MCP servers, which is read where it is there.
     Servers(PathBuf),
     /// A component or a script of the configuration.
-    File(&'a FileEntry, PluginKind),
+    File(&'a PluginFileEntry, PluginKind),
     /// A folder of the configuration, as it is written there.
     Named(&'a str),
     /// A folder that is looked in where it is there.
@@ -74,21 +74,21 @@ pub(super) fn all<'a>(sources: &'a Sources, nothing: &'a Config) -> Vec<SearchLo
     let of_user = host_environment.servers.iter().cloned();
     let mut roots = Vec::new();
     // They go first, as they do for the other programs that read it.
-    roots.extend(of_project.map(|path| servers(Origin::Workspace, path)));
-    roots.extend(named(configs, Origin::Config));
-    roots.extend(environment.map(|path| folder(Origin::Environment, path)));
+    roots.extend(of_project.map(|path| servers(PluginOrigin::Workspace, path)));
+    roots.extend(named(configs, PluginOrigin::Config));
+    roots.extend(environment.map(|path| folder(PluginOrigin::Environment, path)));
     let workspace = workspace.iter().cloned();
-    roots.extend(workspace.map(|path| bound(Origin::Workspace, path, WORKSPACE)));
-    roots.extend(named(configs, Origin::User));
-    roots.extend(of_user.map(|path| servers(Origin::User, path)));
+    roots.extend(workspace.map(|path| bound(PluginOrigin::Workspace, path, WORKSPACE)));
+    roots.extend(named(configs, PluginOrigin::User));
+    roots.extend(of_user.map(|path| servers(PluginOrigin::User, path)));
     let user = host_environment.configuration.iter().cloned();
-    roots.extend(user.map(|path| bound(Origin::User, path, USER)));
-    roots.extend(bundled.iter().map(|path| folder(Origin::Bundled, path.clone())));
+    roots.extend(user.map(|path| bound(PluginOrigin::User, path, USER)));
+    roots.extend(bundled.iter().map(|path| folder(PluginOrigin::Bundled, path.clone())));
     roots
 }
 
 /// What configurations name: each entry is a place of its own, so that entries keep their order.
-fn named(configs: &[Config], origin: Origin) -> impl Iterator<Item = SearchLocation<'_>> {
+fn named(configs: &[Config], origin: PluginOrigin) -> impl Iterator<Item = SearchLocation<'_>> {
     configs.iter().filter(move |config| config.origin == origin).flat_map(move |config| {
         let servers = config.mcp.iter().map(LocationKind::Server);
         let components =

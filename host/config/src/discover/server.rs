@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{is_code, named_files};
 use super::candidate_reader::CandidateReader;
-use super::environment::{changes_loading, is_base, leads_into};
-use super::{InheritedEnvironment, Origin, Program, Remote, Server, ServerLocation, ServerOptions};
-use crate::approval::ServerParameters;
+use super::child_environment::{changes_loading, is_base, leads_into};
+use super::{
+    InheritedEnvironment, McpOptions, PluginOrigin, Remote, Server, ServerCommand, ServerLocation,
+};
+use crate::approver::ServerParameters;
 use crate::config::{Supervision, combine};
 use crate::discover::trust::TrustBasis;
 use crate::entry::{EnvironmentPolicy, McpEntry, Transport, dotenv};
@@ -103,7 +105,7 @@ impl CandidateReader<'_> {
     fn is_shown(&self) -> bool {
         let is_reviewed =
             matches!(self.sources.trust, TrustBasis::Review | TrustBasis::Recorded(_));
-        self.root.origin == Origin::Workspace || is_reviewed
+        self.root.origin == PluginOrigin::Workspace || is_reviewed
     }
 
     /// The file with variables that an entry names, whether it is there or not.
@@ -146,7 +148,7 @@ impl CandidateReader<'_> {
     /// is no user's own.
     fn workspace(&self) -> Option<PathBuf> {
         let configs = &self.sources.configs;
-        let of_config = || configs.iter().find(|config| config.origin == Origin::Config);
+        let of_config = || configs.iter().find(|config| config.origin == PluginOrigin::Config);
         let folder = match &self.sources.workspace {
             Some(folder) => folder,
             None => of_config()?.folder(),
@@ -161,7 +163,7 @@ impl CandidateReader<'_> {
         context: ExpandContext<'_>,
         at: ResolveContext<'_>,
         from_file: &BTreeMap<String, String>,
-    ) -> Result<Program, String> {
+    ) -> Result<ServerCommand, String> {
         let text = |text: &String| context.text(text).map_err(|error| error.to_string());
         let path = |text: &String| context.path(text).map_err(|error| error.to_string());
         let program = path(&entry.command)?;
@@ -212,7 +214,7 @@ impl CandidateReader<'_> {
             }
         }
         let names: BTreeSet<String> = entry.env_vars.iter().chain(at.required).cloned().collect();
-        Ok(Program {
+        Ok(ServerCommand {
             program: self.found_in_project(&program, &folder).unwrap_or(program),
             arguments: entry.args.iter().map(text).collect::<Result<_, _>>()?,
             environment,
@@ -322,13 +324,13 @@ impl ServerLocation {
             Self::Remote(remote) => Self::Remote(remote.clone()),
             Self::Child(child) => {
                 let (program, folder) = child.absolute();
-                Self::Child(Program { program, folder, ..child.clone() })
+                Self::Child(ServerCommand { program, folder, ..child.clone() })
             }
         }
     }
 }
 
-impl Program {
+impl ServerCommand {
     /// The program and its folder, the same from wherever the host is started.
     fn absolute(&self) -> (PathBuf, Option<PathBuf>) {
         let program = match files::is_path(&self.program) {
@@ -448,7 +450,7 @@ fn options(
     entry: &McpEntry,
     context: ExpandContext<'_>,
     folder: &Path,
-) -> Result<ServerOptions, String> {
+) -> Result<McpOptions, String> {
     let root = |root: &String| {
         let path = context.path(root).map_err(|error| error.to_string())?;
         let no = |_| format!("the root {root:?} cannot be written as a file URL");
@@ -457,7 +459,7 @@ fn options(
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok::<_, String>((uri.to_string(), name))
     };
-    Ok(ServerOptions {
+    Ok(McpOptions {
         protocol: entry.protocol,
         roots: entry.roots.iter().map(root).collect::<Result<_, _>>()?,
         log_level: entry.log_level,

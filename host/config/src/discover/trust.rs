@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::discover::{
-    Candidate, Discovery, PluginKind, Program, ServerLocation, SkipReason, SkippedEntry, Source,
-    Sources, discover_trusted,
+    Candidate, CodeSource, Discovery, PluginKind, ServerCommand, ServerLocation, SkipReason,
+    SkippedEntry, Sources, discover_trusted,
 };
 pub use crate::entry::InputQuestion;
 use crate::expand::input_variable;
@@ -250,7 +250,7 @@ fn start(candidate: &Candidate, folder: &Path) -> Option<(String, String)> {
 /// The files in the project that a server starts, and what they have to be: its program, and those that
 /// its arguments name, as scripts are named to interpreters. What these load in turn is not followed.
 /// Of a link that leads out of the project it counts where it leads: what is there is its user's.
-fn programs(program: &Program, root: &Path) -> BTreeMap<PathBuf, Digest> {
+fn programs(program: &ServerCommand, root: &Path) -> BTreeMap<PathBuf, Digest> {
     let folder = program.folder.clone().unwrap_or_else(|| root.into());
     let file = |named: PathBuf| {
         let real = named.canonicalize().ok().filter(|real| real.is_file())?;
@@ -265,13 +265,13 @@ fn programs(program: &Program, root: &Path) -> BTreeMap<PathBuf, Digest> {
 }
 
 /// What a server is started with, where it is a child.
-fn started(candidate: &Candidate) -> Option<&Program> {
+fn started(candidate: &Candidate) -> Option<&ServerCommand> {
     match &candidate.source {
-        Source::Mcp(server) => match &server.place {
+        CodeSource::Mcp(server) => match &server.place {
             ServerLocation::Child(program) => Some(program),
             ServerLocation::Remote(_) => None,
         },
-        Source::Wasm { .. } | Source::Rhai { .. } => None,
+        CodeSource::Wasm { .. } | CodeSource::Rhai { .. } => None,
     }
 }
 
@@ -279,7 +279,7 @@ fn started(candidate: &Candidate) -> Option<&Program> {
 /// and again when it has ended: long after that.
 #[derive(Debug)]
 pub struct TrustedProgram {
-    program: Program,
+    program: ServerCommand,
     root: PathBuf,
     files: BTreeMap<PathBuf, Digest>,
 }
@@ -318,7 +318,7 @@ fn content_of(path: &Path) -> Digest {
 /// A project as it was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct TrustEntry {
+pub struct ProjectTrust {
     content: ProjectContent,
     /// Whether components and scripts, with their manifests, and programs may be others than they were.
     code_may_change: bool,
@@ -329,7 +329,7 @@ pub struct TrustEntry {
     answers: BTreeMap<String, String>,
 }
 
-impl TrustEntry {
+impl ProjectTrust {
     /// What its user said to the `inputs` of its files.
     pub fn answers(&self) -> &BTreeMap<String, String> {
         &self.answers
@@ -449,7 +449,7 @@ pub enum TrustError {
 #[serde(deny_unknown_fields)]
 struct TrustFileJson {
     /// By the real paths of folders.
-    projects: BTreeMap<String, TrustEntry>,
+    projects: BTreeMap<String, ProjectTrust>,
 }
 
 /// A project that is trusted.
@@ -483,7 +483,7 @@ impl TrustFile {
         let mut sources = Sources { trust: TrustBasis::Review, ..sources.clone() };
         let folder = sources.workspace.clone().unwrap_or_else(|| ".".into());
         let before = self.get(&folder)?;
-        let former = before.iter().flat_map(TrustEntry::answers);
+        let former = before.iter().flat_map(ProjectTrust::answers);
         for (id, answer) in former {
             sources.answers.entry(id.clone()).or_insert_with(|| answer.clone());
         }
@@ -559,7 +559,7 @@ impl TrustFile {
     /// Where the file cannot be read, understood or written.
     pub fn trust(&self, review: &ProjectReview, code_may_change: bool) -> Result<(), TrustError> {
         let folder = exact(&real(&review.folder)?);
-        let trusted = TrustEntry {
+        let trusted = ProjectTrust {
             content: review.content.clone(),
             code_may_change,
             shown: review.items.iter().flat_map(ReviewItem::lines).collect(),
@@ -630,7 +630,7 @@ impl TrustFile {
     }
 
     /// What is trusted of a project.
-    pub fn get(&self, folder: &Path) -> Result<Option<TrustEntry>, TrustError> {
+    pub fn get(&self, folder: &Path) -> Result<Option<ProjectTrust>, TrustError> {
         let folder = exact(&real(folder)?);
         Ok(self.read()?.projects.remove(&folder))
     }

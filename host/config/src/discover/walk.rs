@@ -10,7 +10,7 @@ use crate::manifest;
 
 /// What there is below a root.
 #[derive(Default)]
-pub(super) struct FolderScan {
+pub(super) struct PluginScan {
     /// The folders with a manifest, in the order of their paths.
     pub manifests: Vec<PathBuf>,
     /// Components and scripts, by their names, that no folder with a manifest holds.
@@ -26,7 +26,7 @@ pub(super) struct FolderScan {
 /// The most files and folders that one discovery looks at: whoever names a folder may be a stranger.
 const MAX_ENTRIES: usize = 100_000;
 
-impl FolderScan {
+impl PluginScan {
     /// Walks through a folder. `entries` counts those of the whole discovery.
     pub(super) fn new(root: &Path, settings: &DiscoverySettings, entries: &mut usize) -> Self {
         let mut found = Self::default();
@@ -180,8 +180,8 @@ mod tests {
 
         fn walk(&self, settings: &DiscoverySettings) -> (Vec<String>, Vec<String>) {
             let root = self.path("");
-            let FolderScan { manifests, diagnostics, .. } =
-                FolderScan::new(&root, settings, &mut 0);
+            let PluginScan { manifests, diagnostics, .. } =
+                PluginScan::new(&root, settings, &mut 0);
             let shown = |diagnostic: Diagnostic| {
                 diagnostic.problem.replace(&*self.0.path().to_string_lossy(), "T")
             };
@@ -259,9 +259,9 @@ mod tests {
         let tree = Tree::new(&["a"]);
         let left = |left: usize| {
             let mut entries = MAX_ENTRIES - left;
-            FolderScan::new(&tree.path(""), &DiscoverySettings::default(), &mut entries)
+            PluginScan::new(&tree.path(""), &DiscoverySettings::default(), &mut entries)
         };
-        let FolderScan { manifests, diagnostics, .. } = left(3);
+        let PluginScan { manifests, diagnostics, .. } = left(3);
         assert_eq!((manifests.len(), diagnostics.len()), (1, 0));
         let diagnostics = left(2).diagnostics;
         assert!(diagnostics[0].problem.contains("more than 100000 files"), "{diagnostics:?}");
@@ -275,7 +275,7 @@ mod tests {
             std::os::unix::fs::symlink(target, tree.path(link)).expect("a link is made");
         }
         let links =
-            |settings: &DiscoverySettings| FolderScan::new(&tree.path(""), settings, &mut 0).links;
+            |settings: &DiscoverySettings| PluginScan::new(&tree.path(""), settings, &mut 0).links;
         let named = ["to-a", "to-nowhere"].map(|link| tree.path(link));
         assert_eq!(links(&DiscoverySettings::default()), named);
         assert!(links(&following()).is_empty());

@@ -112,7 +112,7 @@ pub struct McpEntry {
     /// The folders that it is told to work in.
     pub roots: Vec<String>,
     /// From which level on it is asked to log.
-    pub log_level: Option<LogLevel>,
+    pub log_level: Option<McpLogLevel>,
     /// How long it may be silent before it is asked whether it lives.
     #[serde(deserialize_with = "some_time")]
     pub ping_interval: Option<Duration>,
@@ -252,7 +252,7 @@ pub enum HandshakeMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum LogLevel {
+pub enum McpLogLevel {
     Debug,
     Info,
     Notice,

@@ -10,7 +10,7 @@ use super::Grants;
 use super::glob::{GlobState, PathCoverage, PathGrant, PathRights, components, resolve};
 use super::protected::table::HOME;
 use super::protected::{
-    ProtectedRow, Protection, ProtectionState, RowMatch, counted, is_beneath, is_within,
+    ProtectedPaths, ProtectedRow, ProtectionState, RowSpan, counted, is_beneath, is_within,
 };
 use crate::expand::escaped;
 use crate::host_environment::HostEnvironment;
@@ -26,7 +26,7 @@ pub struct FileRules {
     /// The plugin's folder for data of its own, which lies in one of these.
     data_folder: Option<String>,
     /// What no glob covers.
-    protection: Protection,
+    protection: ProtectedPaths,
 }
 
 /// A folder or a file that a program can reach, with all that is below it.
@@ -63,15 +63,19 @@ impl FileRules {
         let sets = grants.paths();
         let own = host_environment.own_folders().filter_map(resolve).collect();
         let protection = match sets.is_empty() {
-            true => Protection::default(),
-            false => Protection::of(host_environment).with(deciding),
+            true => ProtectedPaths::default(),
+            false => ProtectedPaths::of(host_environment).with(deciding),
         };
         let data_folder = data_folder.and_then(resolve);
         Self { data_folder, ..Self::new(sets, own, protection) }
     }
 
     /// What grants cover, but for folders that are never for plugins, and for what is protected and not named.
-    pub fn new(grants: Vec<Vec<PathGrant>>, never: Vec<String>, protection: Protection) -> Self {
+    pub fn new(
+        grants: Vec<Vec<PathGrant>>,
+        never: Vec<String>,
+        protection: ProtectedPaths,
+    ) -> Self {
         Self { grants, never, data_folder: None, protection }
     }
 
@@ -120,7 +124,7 @@ impl FileRules {
         let reachable = self.reachable();
         let folders = reachable.iter().map(|folder| folder.path.as_path()).chain(home);
         let secret = folders
-            .flat_map(|folder| Protection::secret_names().map(move |name| folder.join(name)));
+            .flat_map(|folder| ProtectedPaths::secret_names().map(move |name| folder.join(name)));
         let is_named = |path: &Path| reachable.iter().any(|folder| folder.path.starts_with(path));
         let own = self.data_folder.as_deref().map(Path::new);
         let never = self.never.iter().map(PathBuf::from);
@@ -229,7 +233,7 @@ impl FileRules {
         let requested = self.grants.last()?;
         let spans = counted(self.protection.spans(path, false), !writes);
         let row = spans.last()?.row;
-        let covers = |spans: &[RowMatch]| {
+        let covers = |spans: &[RowSpan]| {
             let places = requested.iter().map(|grant| (grant, by_name(grant, path, spans)));
             let rights = PathRights::of(places);
             if writes { rights.write.here } else { rights.read.here }
@@ -301,7 +305,7 @@ impl FileRules {
     }
 
     /// What is allowed by grants that spell these names of a path out.
-    fn rights_by_name(&self, path: &str, spans: &[RowMatch]) -> PathRights {
+    fn rights_by_name(&self, path: &str, spans: &[RowSpan]) -> PathRights {
         self.rights_by(self.grants.iter().flatten().map(|grant| by_name(grant, path, spans)))
     }
 
@@ -312,7 +316,7 @@ impl FileRules {
 }
 
 /// Where a glob stands after a path of which it has to spell these names out.
-fn by_name(grant: &PathGrant, path: &str, spans: &[RowMatch]) -> GlobState {
+fn by_name(grant: &PathGrant, path: &str, spans: &[RowSpan]) -> GlobState {
     components(path).enumerate().fold(grant.start(), |places, (number, name)| {
         match spans.iter().any(|span| span.has(number)) {
             true => grant.step_by_name(places, name),
@@ -435,7 +439,7 @@ mod tests {
         };
         let deciding = deciding.iter().map(PathBuf::from).collect();
         let grants = vec![texts.iter().map(parse).collect()];
-        FileRules::new(grants, Vec::new(), Protection::default().with(&deciding))
+        FileRules::new(grants, Vec::new(), ProtectedPaths::default().with(&deciding))
     }
 
     #[test]
@@ -483,7 +487,7 @@ mod tests {
         check("read:d/**", "/no/such/d/servers", None);
         let own = vec!["/no/such/state".to_string()];
         let all = PathGrant::parse("write:/no/**", &PathContext::in_folder(Path::new("/no")));
-        let rules = FileRules::new(vec![vec![all.unwrap()]], own, Protection::default());
+        let rules = FileRules::new(vec![vec![all.unwrap()]], own, ProtectedPaths::default());
         let expected = ("/no".into(), "/no/such/state".into());
         assert_eq!(rules.endangered(std::iter::empty()), Some(expected));
     }

@@ -1,11 +1,11 @@
 //! Requests and grants, parsed: what is requested, what is approved of it, and whether a use is
 //! among both.
 
-mod capabilities;
+mod capability_table;
+mod file_grant_proposal;
 mod file_rules;
 mod glob;
-mod import_needs;
-mod proposal;
+mod import_check;
 mod protected;
 mod url_pattern;
 
@@ -16,20 +16,20 @@ use std::sync::Arc;
 use tenon_types::name::nearest;
 use tenon_types::text::fits;
 
-pub use capabilities::{CAPABILITIES, Capability, Eligibility};
-pub use capabilities::{
+pub use capability_table::{CAPABILITIES, CapabilityRow, Eligibility};
+pub use capability_table::{
     ENVIRONMENT, FILESYSTEM, MEMORY, MESSAGING, NETWORK, PROVIDERS, SECRETS, STATE, STATE_SCOPES,
     TOOLS, USER,
 };
+pub use file_grant_proposal::{PathKind, file_grants};
 pub use file_rules::{FileRules, PathMatchState, ReachableFolder};
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use glob::fuzz::{GlobModel, path_glob};
 pub use glob::{GlobState, PathGrant, PathRights, components, resolve};
-pub use import_needs::{Need, NeedStatus};
-pub use proposal::{PathKind, file_grants};
+pub use import_check::{CapabilityStatus, NeedStatus};
 pub use protected::table::HOME;
 pub use protected::{
-    ProtectedRow, Protection, ProtectionState, RowMatch, counted, is_beneath, is_within,
+    ProtectedPaths, ProtectedRow, ProtectionState, RowSpan, counted, is_beneath, is_within,
 };
 pub use url_pattern::{UrlGrant, never_sent};
 
@@ -136,7 +136,7 @@ impl Grant {
             // What is read and what is written may be allowed by two.
             Self::Path(wanted) => wanted.by_access().all(|wanted| {
                 // A name that no glob covers is to be spelled out.
-                let by_name = Protection::default().protected_segments(&wanted);
+                let by_name = ProtectedPaths::default().protected_segments(&wanted);
                 one_of(&|granted| {
                     matches!(granted, Self::Path(grant) if grant.covers(&wanted, &by_name))
                 })
@@ -210,10 +210,11 @@ impl GrantSet {
         context: &PathContext<'_>,
     ) -> Result<(), GrantError> {
         // Of what no host has, admission tells.
-        let values = match Capability::named(capability).map(|capability| capability.availability) {
-            Some(Eligibility::OnRequest { values, .. }) => values,
-            _ => ValueKind::Patterns,
-        };
+        let values =
+            match CapabilityRow::named(capability).map(|capability| capability.availability) {
+                Some(Eligibility::OnRequest { values, .. }) => values,
+                _ => ValueKind::Patterns,
+            };
         let of = self.0.entry(capability.to_string()).or_default();
         let parsed = match of.len() < MAX_VALUES {
             true if text.len() > MAX_VALUE_BYTES => {
@@ -295,7 +296,7 @@ impl GrantSet {
         if paths.is_empty() {
             return Vec::new();
         }
-        let protection = Protection::of(host_environment).with(deciding);
+        let protection = ProtectedPaths::of(host_environment).with(deciding);
         let data = host_environment.data.as_deref().and_then(resolve);
         // The rules leave nothing there but the plugin's own folder.
         let is_data =

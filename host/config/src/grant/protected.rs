@@ -28,7 +28,7 @@ use crate::host_environment::HostEnvironment;
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProtectedRow {
     group: Group,
-    reading: ReadProtection,
+    reading: GlobReadability,
     case: Case,
     /// What the files are, in a few words.
     what: &'static str,
@@ -68,7 +68,7 @@ enum Group {
 
 /// Whether a glob covers a protected file for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadProtection {
+enum GlobReadability {
     Open,
     Secret,
 }
@@ -84,7 +84,7 @@ enum Case {
 impl ProtectedRow {
     /// Whether a glob does not even cover it for reading.
     pub fn is_secret(&self) -> bool {
-        self.reading == ReadProtection::Secret
+        self.reading == GlobReadability::Secret
     }
 
     /// What the files are, in a few words.
@@ -106,13 +106,13 @@ impl ProtectedRow {
 
 /// Where in a path a row is found: from its first name to its last, as numbers of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowMatch {
+pub struct RowSpan {
     pub(crate) row: &'static ProtectedRow,
     first: usize,
     last: usize,
 }
 
-impl RowMatch {
+impl RowSpan {
     /// Whether a pattern has to spell out the name of this number.
     pub fn has(&self, name: usize) -> bool {
         (self.first..=self.last).contains(&name)
@@ -139,7 +139,7 @@ impl ProtectionState {
 
 /// Which paths are protected.
 #[derive(Debug, Clone, Default)]
-pub struct Protection {
+pub struct ProtectedPaths {
     anchors: Vec<FixedPath>,
 }
 
@@ -169,7 +169,7 @@ impl FixedPathKind {
     }
 }
 
-impl Protection {
+impl ProtectedPaths {
     /// The protection for a user: with the home folder and the folders for settings and data, the folders of
     /// `PATH` and the file of servers, each as it was written and as it resolves.
     pub fn of(host_environment: &HostEnvironment) -> Self {
@@ -277,7 +277,7 @@ impl Protection {
 
     /// The rows that make a path protected, and where. With `partial` also those that would make
     /// something beneath it protected, for the name that it has.
-    pub fn spans(&self, path: &str, partial: bool) -> Vec<RowMatch> {
+    pub fn spans(&self, path: &str, partial: bool) -> Vec<RowSpan> {
         let names: Vec<Option<&str>> = components(path).map(Some).collect();
         let mut from: Vec<(usize, usize)> = (0..names.len()).map(|first| (first, 0)).collect();
         from.push((0, ROOT));
@@ -291,7 +291,7 @@ impl Protection {
                         from.extend(nodes.iter().map(|node| (number, *node)));
                     }
                     (FixedPathKind::Row(row), Some(last)) => {
-                        anchored.push(RowMatch { row, first: last, last });
+                        anchored.push(RowSpan { row, first: last, last });
                     }
                     (FixedPathKind::Row(_), None) => {}
                 }
@@ -301,7 +301,7 @@ impl Protection {
     }
 
     /// The rows that a pattern spells out, and where.
-    fn named_by(&self, grant: &PathGrant) -> Vec<RowMatch> {
+    fn named_by(&self, grant: &PathGrant) -> Vec<RowSpan> {
         let names = grant.names();
         let mut from: Vec<(usize, usize)> = (0..names.len()).map(|first| (first, 0)).collect();
         from.push((0, ROOT));
@@ -321,7 +321,7 @@ impl Protection {
                     (FixedPathKind::Row(row), Some(name))
                         if names.get(number) == Some(&Some(name)) =>
                     {
-                        anchored.push(RowMatch { row, first: number, last: number });
+                        anchored.push(RowSpan { row, first: number, last: number });
                     }
                     (FixedPathKind::Folder(nodes), _) => {
                         from.extend(nodes.iter().map(|node| (number, *node)));
@@ -365,9 +365,9 @@ impl Protection {
 
 /// The spans that have to be named: for reading, those of secrets. What lies in a folder of the same
 /// group, which has to be named itself, need not be.
-pub fn counted(mut spans: Vec<RowMatch>, secret: bool) -> Vec<RowMatch> {
+pub fn counted(mut spans: Vec<RowSpan>, secret: bool) -> Vec<RowSpan> {
     spans.retain(|span| !secret || span.row.is_secret());
-    let is_within = |span: &RowMatch, outer: &RowMatch| {
+    let is_within = |span: &RowSpan, outer: &RowSpan| {
         outer.row.group == span.row.group && outer.first <= span.first && outer.last < span.last
     };
     let all = spans.clone();
@@ -380,9 +380,9 @@ pub fn counted(mut spans: Vec<RowMatch>, secret: bool) -> Vec<RowMatch> {
 fn spans(
     names: &[Option<&str>],
     from: &[(usize, usize)],
-    mut found: Vec<RowMatch>,
+    mut found: Vec<RowSpan>,
     partial: bool,
-) -> Vec<RowMatch> {
+) -> Vec<RowSpan> {
     let tree = tree();
     for (first, node) in from {
         let mut nodes = vec![*node];
@@ -395,7 +395,7 @@ fn spans(
             for node in std::mem::take(&mut nodes) {
                 tree.nodes[node].each(name, &folded, |row, next| {
                     let first = *first;
-                    found.extend(row.map(|row| RowMatch { row, first, last: number }));
+                    found.extend(row.map(|row| RowSpan { row, first, last: number }));
                     nodes.extend(next);
                 });
             }
@@ -403,7 +403,7 @@ fn spans(
         let names_some = names.len() > *first;
         if let Some(last) = names.len().checked_sub(1).filter(|_| partial && names_some) {
             let rows = nodes.iter().map(|node| tree.nodes[*node].within);
-            found.extend(rows.flatten().map(|row| RowMatch { row, first: *first, last }));
+            found.extend(rows.flatten().map(|row| RowSpan { row, first: *first, last }));
         }
     }
     found.sort_by_key(|span| span.last);
@@ -412,7 +412,7 @@ fn spans(
 
 /// The table as it is gone through, name by name.
 struct NameTrie {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
 }
 
 /// The nodes that paths begin at: at any place, at the root, and in the home folder.
@@ -420,9 +420,9 @@ const ROOT: usize = 1;
 const HOME: usize = 2;
 
 #[derive(Default)]
-struct Node {
+struct TrieNode {
     /// What follows, by folded names.
-    names: HashMap<String, Follows>,
+    names: HashMap<String, TrieEdge>,
     /// What follows for names that end so.
     ends: Vec<(&'static str, &'static ProtectedRow)>,
     /// What any hidden name is.
@@ -432,13 +432,13 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Follows {
+struct TrieEdge {
     /// What ends here, and its name where that is compared with its case.
     rows: Vec<(&'static ProtectedRow, Option<&'static str>)>,
     node: Option<usize>,
 }
 
-impl Node {
+impl TrieNode {
     /// Gives what follows for a name: a row that ends there, and a node to go on from.
     fn each(
         &self,
@@ -446,7 +446,7 @@ impl Node {
         folded: &str,
         mut give: impl FnMut(Option<&'static ProtectedRow>, Option<usize>),
     ) {
-        if let Some(Follows { rows, node }) = self.names.get(folded) {
+        if let Some(TrieEdge { rows, node }) = self.names.get(folded) {
             let name = trimmed(name);
             let is_meant = |exact: &Option<&str>| exact.is_none_or(|exact| exact == name);
             rows.iter().filter(|(_, exact)| is_meant(exact)).for_each(|(row, _)| {
@@ -460,7 +460,7 @@ impl Node {
         }
         let short = ShortName::of(folded);
         if let Some(short) = &short {
-            for (_, Follows { rows, node }) in self.names.iter().filter(|(n, _)| short.is_of(n)) {
+            for (_, TrieEdge { rows, node }) in self.names.iter().filter(|(n, _)| short.is_of(n)) {
                 rows.iter().for_each(|(row, _)| give(Some(row), None));
                 give(None, *node);
             }
@@ -481,7 +481,7 @@ fn tree() -> &'static NameTrie {
 
 impl NameTrie {
     fn of(table: &'static [ProtectedRow]) -> Self {
-        let mut tree = Self { nodes: (0..=HOME).map(|_| Node::default()).collect() };
+        let mut tree = Self { nodes: (0..=HOME).map(|_| TrieNode::default()).collect() };
         for (row, pattern) in table.iter().flat_map(|row| row.names.iter().map(move |n| (row, *n)))
         {
             let (mut at, rest) = match (pattern.strip_prefix("~/"), pattern.strip_prefix('/')) {
@@ -496,7 +496,7 @@ impl NameTrie {
                 let follows = tree.nodes[at].names.entry(fold(folder).into_owned()).or_default();
                 at = *follows.node.get_or_insert(new);
                 if at == new {
-                    tree.nodes.push(Node::default());
+                    tree.nodes.push(TrieNode::default());
                 }
             }
             let node = &mut tree.nodes[at];
@@ -653,7 +653,7 @@ mod tests {
 
     fn files(grants: &[&str]) -> FileRules {
         let grants = grants.iter().map(|text| grant(text)).collect();
-        FileRules::new(vec![grants], Vec::new(), Protection::of(&host_environment()))
+        FileRules::new(vec![grants], Vec::new(), ProtectedPaths::of(&host_environment()))
     }
 
     /// A path that a name of the table is about, and the folder that a glob over it would name.
@@ -705,7 +705,8 @@ mod tests {
             if row.case == Case::Folded && !path.starts_with(USER) {
                 check(&format!("{base}/**"), &path.replace(name, &name.to_uppercase()), by_glob);
             }
-            let meaning = |text: &str| Protection::of(&host_environment()).meaning(&grant(text));
+            let meaning =
+                |text: &str| ProtectedPaths::of(&host_environment()).meaning(&grant(text));
             let said = meaning(&format!("write:{path}/**")).unwrap_or_default();
             assert!(said.contains(": whoever writes there "), "{path}: {said}");
             let read = meaning(&format!("read:{path}"));
@@ -779,7 +780,7 @@ mod tests {
     #[test]
     fn what_is_granted_is_explained() {
         let check = |text: &str, expected: &str| {
-            let meaning = Protection::of(&host_environment()).meaning(&grant(text));
+            let meaning = ProtectedPaths::of(&host_environment()).meaning(&grant(text));
             assert_eq!(meaning.unwrap_or_default(), expected, "{text}");
         };
         let git = "settings and hooks of git, which name programs that it runs: whoever writes \

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{
-    FILE_NAME, Manifest, ManifestError, ManifestText, PluginMetadata, PluginRuntime,
-    RegistrationPermissions, Requires,
+    FILE_NAME, HostRequirements, Manifest, ManifestError, ManifestText, PluginMetadata,
+    PluginRuntime, RegistrationPermissions,
 };
 use crate::config::CallContextTable;
 use crate::grant::GrantSet;
@@ -74,7 +74,7 @@ struct ManifestWithoutSpans<'a> {
     plugin: &'a PluginMetadata,
     runtime: &'a PluginRuntime,
     capabilities: BTreeMap<&'a str, Vec<&'a str>>,
-    requires: &'a Requires,
+    requires: &'a HostRequirements,
     permissions: &'a Option<RegistrationPermissions>,
     limits: &'a LimitsTable,
     context: &'a CallContextTable,

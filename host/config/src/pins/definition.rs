@@ -3,8 +3,8 @@
 //! A model is told what to do by names, titles, descriptions, values and examples, and types and names
 //! of arguments are demanded of it. All of that is firm: where it differs, the definition is another
 //! one. Two things are not. The order of a list whose order means nothing is no difference: see
-//! [`Definition::json`]. And some values are known to vary from one start of a server to the next,
-//! while no words fit into them: see [`Definition::firm_sha256`].
+//! [`McpDefinition::json`]. And some values are known to vary from one start of a server to the next,
+//! while no words fit into them: see [`McpDefinition::firm_sha256`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
@@ -18,7 +18,7 @@ use crate::files::Digest;
 ///
 /// Only members that reach a model are in it: no `_meta`, no icons, no times to live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definition {
+pub struct McpDefinition {
     sha256: String,
     firm_sha256: String,
     json: Value,
@@ -37,7 +37,7 @@ pub struct ChangedPart {
     pub after: Option<Value>,
 }
 
-impl Definition {
+impl McpDefinition {
     /// The definition of a tool.
     pub fn of_tool(tool: &ToolDefinition) -> Self {
         let form = mcp_json::tool_definition(&tool.name, tool);
@@ -347,7 +347,7 @@ mod tests {
     use Difference::{Firm, Same, Varies};
 
     fn difference(before: &Value, after: &Value) -> Difference {
-        let (before, after) = (Definition::whole(before), Definition::whole(after));
+        let (before, after) = (McpDefinition::whole(before), McpDefinition::whole(after));
         match (before.sha256 == after.sha256, before.firm_sha256 == after.firm_sha256) {
             (true, true) => Same,
             (false, true) => Varies,
@@ -536,8 +536,8 @@ mod tests {
             extra: Some(extra.into()),
             ..ToolDefinition::new("t", "d", &json!({ "type": "object" }))
         };
-        let one = Definition::of_tool(&tool(r#"{"_meta":{"at":1},"icons":[{"src":"a"}]}"#));
-        let other = Definition::of_tool(&tool(r#"{"_meta":{"at":2},"icons":[],"ttlMs":5}"#));
+        let one = McpDefinition::of_tool(&tool(r#"{"_meta":{"at":1},"icons":[{"src":"a"}]}"#));
+        let other = McpDefinition::of_tool(&tool(r#"{"_meta":{"at":2},"icons":[],"ttlMs":5}"#));
         assert_eq!(one, other);
         let members: Vec<&String> = one.json.as_object().unwrap().keys().collect();
         assert_eq!(members, ["description", "inputSchema", "name"]);

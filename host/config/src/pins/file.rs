@@ -19,7 +19,7 @@ use tenon_types::text::cut;
 
 use super::definition::{changes, varying};
 use super::{
-    Definition, DefinitionKind, HeldDefinition, ObservedDefinitions, PinCheck, PinError, Pins,
+    DefinitionKind, HeldDefinition, McpDefinition, ObservedDefinitions, PinCheck, PinError, Pins,
     UnstablePart,
 };
 use crate::diagnostic::chain;
@@ -343,20 +343,20 @@ fn forget(pins: &mut BTreeMap<String, Pin>) -> bool {
 struct ByteBudget(usize);
 
 impl KeptDefinition {
-    fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
+    fn new(definition: &McpDefinition, room: &mut ByteBudget) -> Self {
         let json = definition.short(MAX_KEPT_BYTES.min(room.0));
         room.0 = room.0.saturating_sub(json.to_string().len());
         let (sha256, firm_sha256) = (definition.sha256(), definition.firm_sha256());
         Self { sha256: sha256.into(), firm_sha256: firm_sha256.into(), json }
     }
 
-    fn definition(&self) -> Definition {
-        Definition::kept(&self.sha256, &self.firm_sha256, &self.json)
+    fn definition(&self) -> McpDefinition {
+        McpDefinition::kept(&self.sha256, &self.firm_sha256, &self.json)
     }
 }
 
 impl Pin {
-    fn new(definition: &Definition, room: &mut ByteBudget) -> Self {
+    fn new(definition: &McpDefinition, room: &mut ByteBudget) -> Self {
         let definition = KeptDefinition::new(definition, room);
         Self { definition, unstable: BTreeSet::new(), held: None, gone: None }
     }
@@ -364,7 +364,7 @@ impl Pin {
     /// Gives whether anything is new, and the places that were found to vary just now.
     fn see(
         &mut self,
-        seen: &Definition,
+        seen: &McpDefinition,
         is_same_server: bool,
         room: &mut ByteBudget,
     ) -> (bool, Vec<String>) {
@@ -400,7 +400,7 @@ impl Pin {
     }
 
     /// Where it differs.
-    fn places(&self, seen: &Definition) -> DefinitionDiff {
+    fn places(&self, seen: &McpDefinition) -> DefinitionDiff {
         if self.definition.sha256 == seen.sha256() {
             return DefinitionDiff::Nowhere;
         }
@@ -440,15 +440,15 @@ enum DefinitionDiff {
 #[cfg(test)]
 mod tests {
     use super::super::definition::short;
-    use super::super::{PinMode, PinnedServer};
+    use super::super::{PinMode, PinSubject};
     use super::*;
     use serde_json::{Map, json};
     use tenon_types::ToolDefinition;
 
     const NAMED_IN: &str = "/no/such/tenon.toml";
 
-    fn server(named_in: &Path, version: &str) -> PinnedServer {
-        PinnedServer {
+    fn server(named_in: &Path, version: &str) -> PinSubject {
+        PinSubject {
             plugin: "p".into(),
             named_in: named_in.into(),
             server: version.into(),
@@ -618,7 +618,7 @@ mod tests {
         let check =
             |kind: DefinitionKind, is_whole: bool, all: &[(&str, &str)], expected: &[&str]| {
                 let definitions = all.iter().map(|(name, about)| {
-                    (name.to_string(), Definition::whole(&json!({ "description": about })))
+                    (name.to_string(), McpDefinition::whole(&json!({ "description": about })))
                 });
                 let found = file.check(&[server.seen(kind, definitions, is_whole)]).unwrap();
                 let held: Vec<&str> = found.held.iter().map(|held| &*held.name).collect();
@@ -651,7 +651,7 @@ mod tests {
     #[test]
     fn changes_are_found_where_they_are() {
         let definition =
-            |schema: Value| Definition::of_tool(&ToolDefinition::new("t", "d", &schema));
+            |schema: Value| McpDefinition::of_tool(&ToolDefinition::new("t", "d", &schema));
         let held = HeldDefinition {
             plugin: "p".into(),
             kind: DefinitionKind::Tool,

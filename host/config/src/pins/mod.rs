@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tenon_types::ToolDefinition;
 use tenon_types::text::{cut, one_line};
 
-pub use definition::{ChangedPart, Definition};
+pub use definition::{ChangedPart, McpDefinition};
 pub use file::PinFile;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub use file::fuzz::pin_file;
@@ -116,7 +116,7 @@ pub struct ObservedDefinitions {
     /// Their kind.
     pub kind: DefinitionKind,
     /// What the server says of each, by its own name.
-    pub definitions: BTreeMap<String, Definition>,
+    pub definitions: BTreeMap<String, McpDefinition>,
     /// Whether these are all of the kind.
     pub is_whole: bool,
 }
@@ -149,15 +149,15 @@ pub struct HeldDefinition {
     /// Its name, as the plugin has it.
     pub name: String,
     /// What it was.
-    pub pinned: Definition,
+    pub pinned: McpDefinition,
     /// What it is.
-    pub seen: Definition,
+    pub seen: McpDefinition,
     /// The parts that differ and are not compared, as values there vary from one start to the next: JSON Pointers.
     pub varying: BTreeSet<String>,
 }
 
 /// A part of a definition that varies from one start of the same server to the next, and can tell a
-/// model nothing: see [`Definition::firm_sha256`].
+/// model nothing: see [`McpDefinition::firm_sha256`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnstablePart {
     /// The plugin's id.
@@ -222,7 +222,7 @@ impl UnstablePart {
 
 /// A server whose definitions are pinned.
 #[derive(Debug, Clone)]
-pub struct PinnedServer {
+pub struct PinSubject {
     /// The plugin.
     pub plugin: String,
     /// The file that names it.
@@ -233,12 +233,12 @@ pub struct PinnedServer {
     pub mode: PinMode,
 }
 
-impl PinnedServer {
+impl PinSubject {
     /// What it has just said.
     pub fn seen(
         &self,
         kind: DefinitionKind,
-        definitions: impl Iterator<Item = (String, Definition)>,
+        definitions: impl Iterator<Item = (String, McpDefinition)>,
         is_whole: bool,
     ) -> ObservedDefinitions {
         ObservedDefinitions {
@@ -258,8 +258,8 @@ impl PinnedServer {
         tools: impl Iterator<Item = &'a ToolDefinition>,
         instructions: &str,
     ) -> [ObservedDefinitions; 2] {
-        let tools = tools.map(|tool| (tool.name.clone(), Definition::of_tool(tool)));
-        let instructions = (String::new(), Definition::of_instructions(instructions));
+        let tools = tools.map(|tool| (tool.name.clone(), McpDefinition::of_tool(tool)));
+        let instructions = (String::new(), McpDefinition::of_instructions(instructions));
         [
             self.seen(DefinitionKind::Tool, tools, true),
             self.seen(DefinitionKind::Instructions, [instructions].into_iter(), true),
@@ -388,16 +388,16 @@ mod tests {
     use serde_json::json;
 
     /// Says this of whatever is seen, or that it knows nothing.
-    struct FakePins(Option<PinCheck>);
+    struct StubPins(Option<PinCheck>);
 
-    impl Pins for FakePins {
+    impl Pins for StubPins {
         fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
             self.0.clone().ok_or_else(|| PinError::Other("lost".into()))
         }
     }
 
-    fn definition(text: &str) -> Definition {
-        Definition::whole(&json!({ "description": text }))
+    fn definition(text: &str) -> McpDefinition {
+        McpDefinition::whole(&json!({ "description": text }))
     }
 
     fn held(plugin: &str, kind: DefinitionKind, name: &str) -> HeldDefinition {
@@ -406,12 +406,12 @@ mod tests {
         HeldDefinition { plugin: plugin.into(), kind, name: name.into(), pinned, seen, varying }
     }
 
-    fn server(plugin: &str, mode: PinMode) -> PinnedServer {
+    fn server(plugin: &str, mode: PinMode) -> PinSubject {
         let (named_in, server) = ("/no/such/tenon.toml".into(), "1".into());
-        PinnedServer { plugin: plugin.into(), named_in, server, mode }
+        PinSubject { plugin: plugin.into(), named_in, server, mode }
     }
 
-    fn ask(keeper: FakePins, servers: &[(&str, PinMode)]) -> Quarantine {
+    fn ask(keeper: StubPins, servers: &[(&str, PinMode)]) -> Quarantine {
         let seen = servers.iter().map(|(plugin, mode)| {
             let definitions = [("t".to_string(), definition("2"))].into_iter();
             (*mode, vec![server(plugin, *mode).seen(DefinitionKind::Tool, definitions, true)])
@@ -448,7 +448,7 @@ mod tests {
         ];
         let check = PinCheck { unstable: vec![part("p"), part("w")], ..PinCheck::held(all) };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn)];
-        let holds = ask(FakePins(Some(check)), &servers);
+        let holds = ask(StubPins(Some(check)), &servers);
         let check =
             |plugin: &str, kind: DefinitionKind, name: &str, expected: Option<(bool, &str)>| {
                 let told = holds.told(plugin, kind, name);
@@ -482,12 +482,12 @@ mod tests {
             holds.of(plugin, DefinitionKind::Tool, "t").map(|hold| (hold.why, hold.is_warning))
         };
         let servers = [("p", PinMode::Hold), ("w", PinMode::Warn), ("o", PinMode::Off)];
-        let holds = ask(FakePins(None), &servers);
+        let holds = ask(StubPins(None), &servers);
         let why = "its earlier definition is not known: lost".to_string();
         assert_eq!(of(&holds, "p"), Some((why.clone(), false)));
         assert_eq!(of(&holds, "w"), Some((why, true)));
         assert_eq!(of(&holds, "o"), None);
-        let off = ask(FakePins(None), &[("o", PinMode::Off)]);
+        let off = ask(StubPins(None), &[("o", PinMode::Off)]);
         assert_eq!((off.unknown.clone(), of(&off, "o")), (None, None));
     }
 

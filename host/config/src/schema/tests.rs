@@ -40,8 +40,8 @@ fn project() -> FileFormat {
         let config = Config::parse(text, "tenon.toml").map_err(|error| error.to_string())?;
         let entries = config.wasm.iter().chain(&config.scripts);
         let of_files = entries.filter_map(|entry| match entry {
-            crate::config::FileEntry::Table(table) => Some(&table.capabilities),
-            crate::config::FileEntry::Path(_) => None,
+            crate::config::PluginFileEntry::Table(table) => Some(&table.capabilities),
+            crate::config::PluginFileEntry::Path(_) => None,
         });
         let of_servers = config.mcp.iter().filter_map(|entry| entry.capabilities.as_ref());
         let mut tables = of_files.chain(of_servers);

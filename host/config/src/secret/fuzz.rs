@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::{MASK, MIN_SECRET_LENGTH, Redactor, SecretValues, StreamRedactor, TextForm, spellings};
+use super::{
+    MASK, MIN_SECRET_LENGTH, Redactor, SecretValues, StreamFormat, StreamRedactor, spellings,
+};
 
 /// Any text: its first two lines are secrets. In the rest, `$` and `%` stand for them, and a digit after that
 /// for one of their spellings in JSON.
@@ -33,7 +35,7 @@ pub fn redactor(text: &str) {
 
     for step in [1, 2, 7, text.len() / 2 + 1] {
         let pieces = pieces(&text, step);
-        assert_eq!(in_pieces(&redactor, TextForm::Plain, &pieces), whole, "{step}");
+        assert_eq!(in_pieces(&redactor, StreamFormat::Plain, &pieces), whole, "{step}");
         let mut blocks: Vec<String> = pieces.iter().map(ToString::to_string).collect();
         redactor.together(&mut blocks.iter_mut().collect::<Vec<_>>());
         for between in ["", "\n"] {
@@ -52,7 +54,7 @@ pub fn redactor(text: &str) {
     if secrets.iter().all(|secret| secret.chars().all(char::is_alphabetic)) {
         let json = value.to_string();
         for step in [1, 5, json.len() / 2 + 1] {
-            let shown = in_pieces(&redactor, TextForm::Json, &pieces(&json, step));
+            let shown = in_pieces(&redactor, StreamFormat::Json, &pieces(&json, step));
             let read: Value = serde_json::from_str(&shown).expect("it is JSON as before");
             assert!(texts(&read).into_iter().all(is_clear), "{step}: {read}");
         }
@@ -84,7 +86,7 @@ fn with_secrets(text: &str, first: &str, second: &str) -> String {
     made
 }
 
-fn in_pieces(redactor: &Arc<Redactor>, form: TextForm, pieces: &[&str]) -> String {
+fn in_pieces(redactor: &Arc<Redactor>, form: StreamFormat, pieces: &[&str]) -> String {
     let mut stream = StreamRedactor::new(redactor.clone(), form);
     let mut shown: String = pieces.iter().map(|piece| stream.push(piece)).collect();
     shown.push_str(&stream.end());

@@ -5,7 +5,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
-use tenon_types::text::unescape::Escape;
+use tenon_types::text::json_escape::Escape;
 
 /// What is looked for.
 pub(super) struct Patterns {
@@ -61,10 +61,10 @@ impl Patterns {
 
 /// A text on its way, and where secrets are in it. Places in it are counted from its beginning, of which
 /// most may be gone.
-pub(super) struct Matcher<'a> {
+pub(super) struct TextScanner<'a> {
     /// The text as it came, and what each further reading of its escapes makes of the one before. A
     /// reading is there once there is a `\` in the one before.
-    readings: Vec<Reading<'a>>,
+    readings: Vec<UnescapedText<'a>>,
     /// How many readings there may be.
     most: usize,
     /// Whether the text is JSON, whose texts end where they end, whatever is in them.
@@ -76,7 +76,7 @@ pub(super) struct Matcher<'a> {
 }
 
 /// A text, as a number of readings of its escapes have left it.
-struct Reading<'a> {
+struct UnescapedText<'a> {
     /// What is kept of it.
     text: Cow<'a, str>,
     /// Where that begins.
@@ -103,11 +103,11 @@ pub(super) enum OutputPiece<'a> {
     More(&'a str),
 }
 
-impl<'a> Matcher<'a> {
+impl<'a> TextScanner<'a> {
     /// Looks for secrets in a text, and in what so many readings of its escapes make of it.
     pub(super) fn new(text: Cow<'a, str>, nested: usize) -> Self {
         let (most, found) = (nested + 1, Vec::new());
-        Self { readings: vec![Reading::new(text, 0)], most, in_json: false, found, masked: 0 }
+        Self { readings: vec![UnescapedText::new(text, 0)], most, in_json: false, found, masked: 0 }
     }
 
     /// The same of the text of JSON that comes in pieces: one reading more makes texts of that.
@@ -243,13 +243,13 @@ impl<'a> Matcher<'a> {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> UnescapedText<'a> {
     fn new(text: Cow<'a, str>, start: usize) -> Self {
         Self { text, start, open: start, needed: start, read: start, parts: Vec::new() }
     }
 
     /// The next reading, if there is a `\` in what it has not read: up to there both are alike.
-    fn further(&mut self) -> Option<Reading<'static>> {
+    fn further(&mut self) -> Option<UnescapedText<'static>> {
         let rest = &self.text[self.read - self.start..];
         let Some(found) = rest.find('\\') else {
             self.read += rest.len();
@@ -259,11 +259,15 @@ impl<'a> Reading<'a> {
         let mut text = String::with_capacity(self.text.len());
         text.push_str(&self.text[..self.read - self.start]);
         let parts = vec![(self.start, self.start)];
-        Some(Reading { open: self.open, parts, ..Reading::new(Cow::Owned(text), self.start) })
+        Some(UnescapedText {
+            open: self.open,
+            parts,
+            ..UnescapedText::new(Cow::Owned(text), self.start)
+        })
     }
 
     /// Reads on in the last of those before. Gives how far it has come.
-    fn read_on(&mut self, before: &[Reading<'_>], is_end: bool, in_json: bool) -> usize {
+    fn read_on(&mut self, before: &[UnescapedText<'_>], is_end: bool, in_json: bool) -> usize {
         let Some((last, others)) = before.split_last() else { return 0 };
         let text = self.text.to_mut();
         let mut read = last.read;
@@ -300,7 +304,7 @@ impl<'a> Reading<'a> {
 
     /// Whether a character of this reading, which is none of the text itself, is in no escape in any of
     /// those before.
-    fn is_as_it_came(&self, before: &[Reading<'_>], place: usize) -> bool {
+    fn is_as_it_came(&self, before: &[UnescapedText<'_>], place: usize) -> bool {
         let Some((last, others)) = before.split_last() else { return false };
         let after = self.parts.partition_point(|(begin, _)| *begin <= place);
         let (begin, from) = self.parts[after.saturating_sub(1)];

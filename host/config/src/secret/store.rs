@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::Secret;
-use super::names::upper_snake;
-use super::private_values::{Keychain, PrivateValueError, PrivateValues, Storage, is_value_name};
+use super::sensitive_names::upper_snake;
+use super::stored_secrets::{Keychain, Storage, StoredSecretError, StoredSecrets, is_value_name};
 use crate::diagnostic::chain;
 use crate::host_environment::HostEnvironment;
 
@@ -54,9 +54,9 @@ impl LocalSecretStore {
     }
 
     /// The secrets that the user has stored; `None` where there is no folder for them.
-    pub fn stored(&self) -> Option<PrivateValues> {
+    pub fn stored(&self) -> Option<StoredSecrets> {
         let folder = self.host_environment.configuration.as_ref()?.join("secrets");
-        Some(PrivateValues::new(folder, self.keychain.clone()))
+        Some(StoredSecrets::new(folder, self.keychain.clone()))
     }
 
     /// The variable of the environment that has a secret, if it is set.
@@ -67,10 +67,10 @@ impl LocalSecretStore {
 }
 
 /// Reads a secret that its user has stored.
-fn read(stored: &PrivateValues, name: &str) -> Option<Secret> {
+fn read(stored: &StoredSecrets, name: &str) -> Option<Secret> {
     match stored.read(name) {
         Ok(value) => value.map(|value| Secret::new(value.reveal().trim_end_matches(['\r', '\n']))),
-        Err(PrivateValueError::Name(_)) => None,
+        Err(StoredSecretError::Name(_)) => None,
         Err(error) => {
             tracing::warn!("the secret \"{name}\" cannot be used: {}", chain(&error));
             None
@@ -111,8 +111,8 @@ impl SecretStore for LocalSecretStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logged::logged;
-    use crate::secret::private_values::tests::FakeKeychain;
+    use crate::log_capture::logged;
+    use crate::secret::stored_secrets::tests::FakeKeychain;
     use futures::executor::block_on;
 
     /// A place without secrets.

@@ -3,21 +3,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::matcher::{Matcher, OutputPiece};
+use super::matcher::{OutputPiece, TextScanner};
 use super::{MASK, MAX_NESTED_ESCAPES, Redactor};
 
 /// Masks secrets in a text that comes in pieces. What may be the beginning of a secret is held back
 /// until more of the text says whether it is.
 pub struct StreamRedactor {
     redactor: Arc<Redactor>,
-    matcher: Matcher<'static>,
+    matcher: TextScanner<'static>,
     /// Where it is in JSON, if it is that.
     json: Option<JsonPosition>,
 }
 
 /// What a text in pieces is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextForm {
+pub enum StreamFormat {
     /// A text as it is.
     Plain,
     /// The text of JSON: its texts are in escapes already, and its numbers stay.
@@ -33,10 +33,12 @@ struct JsonPosition {
 
 impl StreamRedactor {
     /// Masks a text that comes in pieces of this form.
-    pub fn new(redactor: Arc<Redactor>, form: TextForm) -> Self {
+    pub fn new(redactor: Arc<Redactor>, form: StreamFormat) -> Self {
         let (matcher, json) = match form {
-            TextForm::Plain => (Matcher::new(Cow::Borrowed(""), MAX_NESTED_ESCAPES), None),
-            TextForm::Json => (Matcher::of_json(MAX_NESTED_ESCAPES), Some(JsonPosition::default())),
+            StreamFormat::Plain => (TextScanner::new(Cow::Borrowed(""), MAX_NESTED_ESCAPES), None),
+            StreamFormat::Json => {
+                (TextScanner::of_json(MAX_NESTED_ESCAPES), Some(JsonPosition::default()))
+            }
         };
         Self { redactor, matcher, json }
     }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{FILE_NAME, MAX_DESCRIPTION, SkillError, SkillFiles};
+use super::{FILE_NAME, MAX_DESCRIPTION, PluginSkillFiles, SkillError};
 
 /// Any text. What is wrong with it is on one of its lines; what is right has the name of its folder and a description
 /// of bounded length.
 pub fn skill(text: &str) {
     let path = format!("review/{FILE_NAME}");
-    let mut files = SkillFiles::default();
+    let mut files = PluginSkillFiles::default();
     if files.insert(path.clone(), text.into()).is_err() {
         return;
     }

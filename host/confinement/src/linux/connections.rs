@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::network::Forwarder;
-use super::process;
+use super::process_memory;
 
 /// The port of loopback at which the program finds the proxy: that of Squid, as most have it. Nobody listens there for
 /// it.
@@ -46,7 +46,7 @@ fn connect(
 ) -> io::Result<()> {
     let caller = Pid::from_raw(call.pid.cast_signed());
     let [socket, at, length, ..] = call.data.args;
-    let address = process::address(caller, at, length);
+    let address = process_memory::address(caller, at, length);
     let flags = flags(caller, socket as u32);
     let is_socket = fs::read_link(format!("/proc/{caller}/fd/{}", socket as u32))
         .is_ok_and(|target| target.as_os_str().as_encoded_bytes().starts_with(b"socket:"));

@@ -96,7 +96,7 @@ const OWN: &[&str] = &["/dev/shm"];
 
 /// Which files there are for the program, before some are granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum MountNamespace {
     /// A view of its own, in which something can be hidden.
     Own,
     /// That of all programs.
@@ -145,7 +145,7 @@ pub(super) fn hide(program: &ConfinedProgram) -> Result<(), LaunchError> {
         hide_path(folder).map_err(failed("hiding the recording"))?;
     }
     // Last: what is hidden may lie in it, and what it is made of may be hidden.
-    if let Some((folder, TEMPORARY)) = temporary(program, View::Own) {
+    if let Some((folder, TEMPORARY)) = temporary(program, MountNamespace::Own) {
         mount_bind(folder, TEMPORARY).map_err(failed("making temporary folders"))?;
         set_read_only(Path::new(TEMPORARY), false, false)
             .map_err(failed("making temporary folders"))?;
@@ -161,7 +161,8 @@ fn close_files(program: &ConfinedProgram) -> io::Result<()> {
     let is_writable = |rule: &Rule| rule.access.contains(AccessFs::WriteFile);
     let recording = program.confinement.recording.as_ref().and_then(|of| of.file.parent());
     let recording = recording.map(|folder| rule(folder.into(), AccessFs::WriteFile.into()));
-    let writable = rules_of_program(program, View::Own).filter(is_writable).chain(recording);
+    let writable =
+        rules_of_program(program, MountNamespace::Own).filter(is_writable).chain(recording);
     let writable = writable.filter_map(|rule| rule.open());
     // By the handle, which nobody makes lead elsewhere.
     let paths: BTreeSet<PathBuf> =
@@ -208,15 +209,16 @@ const TEMPORARY: &str = "/tmp";
 
 /// The folder for temporary files, and where the program finds it: there, unless something of what is below that is
 /// granted, or is where the program is or runs. In a view of all programs it is where it is.
-pub(super) fn temporary(program: &ConfinedProgram, view: View) -> Option<(&Path, &str)> {
+pub(super) fn temporary(program: &ConfinedProgram, view: MountNamespace) -> Option<(&Path, &str)> {
     let ConfinedProgram { program, folder: own, confinement, .. } = program;
     let folder = confinement.temporary.as_deref()?;
     let reachable = confinement.reachable.iter().map(|folder| folder.path.as_path());
     let mut needed = reachable.chain([program.as_path()]).chain(own.as_deref());
-    let place = match view == View::Shared || needed.any(|path| path.starts_with(TEMPORARY)) {
-        true => folder.to_str()?,
-        false => TEMPORARY,
-    };
+    let place =
+        match view == MountNamespace::Shared || needed.any(|path| path.starts_with(TEMPORARY)) {
+            true => folder.to_str()?,
+            false => TEMPORARY,
+        };
     Some((folder, place))
 }
 
@@ -251,7 +253,7 @@ fn hide_path(path: &Path) -> io::Result<()> {
 /// Checks that nothing lies in what is granted that has to be hidden or kept as it is: that takes a view of the program's
 /// own.
 pub(super) fn check_hidden(program: &ConfinedProgram) -> Result<(), LaunchError> {
-    let granted: Vec<PathBuf> = rules_of_program(program, View::Shared)
+    let granted: Vec<PathBuf> = rules_of_program(program, MountNamespace::Shared)
         .filter_map(|rule| place(&rule.open()?).ok())
         .collect();
     let Confinement { hidden, unchangeable, .. } = &program.confinement;
@@ -276,7 +278,7 @@ fn place(handle: &OwnedFd) -> io::Result<PathBuf> {
 }
 
 /// Restricts this thread, and what it starts, to the files that are granted and those of the system.
-pub(super) fn restrict(program: &ConfinedProgram, view: View) -> Result<(), LaunchError> {
+pub(super) fn restrict(program: &ConfinedProgram, view: MountNamespace) -> Result<(), LaunchError> {
     let status = ruleset(rules(program, view), view).map_err(failed("restricting files"))?;
     match status {
         RulesetStatus::NotEnforced => {
@@ -309,11 +311,11 @@ fn rule(path: PathBuf, access: BitFlags<AccessFs>) -> Rule {
 }
 
 /// What the program may do with which files.
-fn rules(program: &ConfinedProgram, view: View) -> impl Iterator<Item = Rule> {
+fn rules(program: &ConfinedProgram, view: MountNamespace) -> impl Iterator<Item = Rule> {
     let (read, all) = (AccessFs::from_read(LANDLOCK), AccessFs::from_all(LANDLOCK));
     let processes = match view {
-        View::Own => OWN_PROCESSES,
-        View::Shared => ALL_PROCESSES,
+        MountNamespace::Own => OWN_PROCESSES,
+        MountNamespace::Shared => ALL_PROCESSES,
     };
     let system = SYSTEM.iter().chain(processes).map(PathBuf::from).chain(settings());
     let system = system.map(move |path| rule(path, read));
@@ -322,9 +324,9 @@ fn rules(program: &ConfinedProgram, view: View) -> impl Iterator<Item = Rule> {
 }
 
 /// The same without what every program may do.
-fn rules_of_program(program: &ConfinedProgram, view: View) -> impl Iterator<Item = Rule> {
+fn rules_of_program(program: &ConfinedProgram, view: MountNamespace) -> impl Iterator<Item = Rule> {
     let all = AccessFs::from_all(LANDLOCK);
-    let folders = if view == View::Own { OWN } else { &[] };
+    let folders = if view == MountNamespace::Own { OWN } else { &[] };
     let own = temporary(program, view).map(|(_, place)| PathBuf::from(place));
     let own = folders.iter().map(PathBuf::from).chain(own).map(move |path| rule(path, all));
     let granted = program.confinement.reachable.iter().map(|folder| {
@@ -337,7 +339,7 @@ fn rules_of_program(program: &ConfinedProgram, view: View) -> impl Iterator<Item
 }
 
 /// Which files a confinement has, for whom it does not restrict.
-pub(super) struct AllowedFiles {
+pub(super) struct DeclaredFiles {
     readable: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
@@ -345,10 +347,10 @@ pub(super) struct AllowedFiles {
     has_own_temporary: bool,
 }
 
-impl AllowedFiles {
+impl DeclaredFiles {
     pub(super) fn of(program: &ConfinedProgram) -> Self {
         let (mut readable, mut writable) = (Vec::new(), Vec::new());
-        for Rule { path, access, .. } in rules(program, View::Own) {
+        for Rule { path, access, .. } in rules(program, MountNamespace::Own) {
             let path = path.canonicalize().unwrap_or(path);
             if access.contains(AccessFs::ReadFile) {
                 readable.push(path.clone());
@@ -359,7 +361,7 @@ impl AllowedFiles {
         }
         let hidden = program.confinement.hidden.clone();
         let has_own_temporary =
-            temporary(program, View::Own).is_some_and(|(_, place)| place == TEMPORARY);
+            temporary(program, MountNamespace::Own).is_some_and(|(_, place)| place == TEMPORARY);
         Self { readable, writable, hidden, has_own_temporary }
     }
 
@@ -406,12 +408,15 @@ impl Rule {
     }
 }
 
-fn ruleset(allowed: impl Iterator<Item = Rule>, view: View) -> Result<RulesetStatus, RulesetError> {
+fn ruleset(
+    allowed: impl Iterator<Item = Rule>,
+    view: MountNamespace,
+) -> Result<RulesetStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .scope(Scope::AbstractUnixSocket | Scope::Signal)?;
-    if view == View::Shared {
+    if view == MountNamespace::Shared {
         // No rule allows any: in a network that is not the program's own it listens nowhere, and connects to nothing.
         ruleset = ruleset.handle_access(AccessNet::from_all(LANDLOCK))?;
     }

@@ -6,7 +6,7 @@ mod connections;
 mod files;
 mod namespaces;
 mod network;
-mod process;
+mod process_memory;
 mod recorder;
 mod support;
 mod system_calls;
@@ -31,7 +31,7 @@ use std::process::{Command, ExitCode};
 
 pub(crate) use support::check as support;
 
-use self::files::View;
+use self::files::MountNamespace;
 use crate::program::{ConfinedProgram, ProcessLimits};
 use crate::{LaunchError, NOT_CONFINED};
 
@@ -132,7 +132,7 @@ fn stdin() -> Result<fs::File, LaunchError> {
 }
 
 /// The program as it is to be started, with a proxy at this port.
-fn command(program: &ConfinedProgram, view: View, proxy: Option<u16>) -> Command {
+fn command(program: &ConfinedProgram, view: MountNamespace, proxy: Option<u16>) -> Command {
     let mut command = Command::new(&program.program);
     command.args(&program.arguments).env_clear().envs(program.environment.iter().cloned());
     if let Some(folder) = &program.folder {

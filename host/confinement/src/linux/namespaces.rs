@@ -10,7 +10,7 @@ use rustix::process::{
 use std::process::ExitCode;
 use std::thread;
 
-use super::files::{self, View};
+use super::files::{self, MountNamespace};
 use super::recorder::{self, Recorder};
 use super::system_calls::Filters;
 use super::{command, drop_capabilities, exit_code, failed, limit, network, not_started, stdin};
@@ -36,21 +36,21 @@ pub(super) fn run() -> Result<ExitCode, LaunchError> {
     // In a thread of its own: what it restricts are itself and what it starts. This one goes on reaping.
     let started = thread::spawn(move || match recorder {
         // Only the thread that starts a program can trace it.
-        Some(recorder) => recorder.follow(start(program, proxied, true)?).map(Started::Ended),
-        None => start(program, proxied, false).map(Started::Running),
+        Some(recorder) => recorder.follow(start(program, proxied, true)?).map(ProgramState::Ended),
+        None => start(program, proxied, false).map(ProgramState::Running),
     });
     let started = started.join().map_err(|_| LaunchError {
         doing: "starting the program",
         problem: "the launcher broke off".into(),
     })??;
     match started {
-        Started::Running(program) => wait_for(program),
-        Started::Ended(code) => Ok(code),
+        ProgramState::Running(program) => wait_for(program),
+        ProgramState::Ended(code) => Ok(code),
     }
 }
 
 /// What has become of the program.
-enum Started {
+enum ProgramState {
     Running(Pid),
     Ended(ExitCode),
 }
@@ -61,11 +61,11 @@ fn start(
     proxy: Option<u16>,
     is_recorded: bool,
 ) -> Result<Pid, LaunchError> {
-    let mut command = command(&program, View::Own, proxy);
+    let mut command = command(&program, MountNamespace::Own, proxy);
     limit(&program.confinement.limits)?;
     drop_capabilities()?;
     if !program.confinement.recording.as_ref().is_some_and(|recording| recording.opens_files) {
-        files::restrict(&program, View::Own)?;
+        files::restrict(&program, MountNamespace::Own)?;
     }
     if is_recorded {
         return recorder::start(&command);

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::failed;
-use super::files::AllowedFiles;
-use super::process::{address, memory};
+use super::files::DeclaredFiles;
+use super::process_memory::{address, memory};
 use super::system_calls::Filters;
-use crate::program::{Attempt, ConfinedProgram, RecordingOptions};
+use crate::program::{ConfinedProgram, ConfinementViolation, RecordingOptions};
 use crate::{LaunchError, NOT_CONFINED};
 
 /// The most attempts that are recorded of a program.
@@ -30,7 +30,7 @@ const MAX_PATH_BYTES: usize = libc::PATH_MAX as usize;
 
 /// What a call does with the file that it names.
 #[derive(Clone, Copy)]
-enum Use {
+enum FileAccess {
     /// As the flags in this argument say.
     Open(usize),
     /// The same, at the beginning of what this argument points to.
@@ -42,50 +42,50 @@ enum Use {
 }
 
 /// A system call that names a file: its number, and which arguments are a folder that the path begins in, and the path.
-type FileCall = (i64, Option<usize>, usize, Use);
+type FileCall = (i64, Option<usize>, usize, FileAccess);
 
 /// Calls that name files. One that names two is here twice.
 const FILE_CALLS: &[FileCall] = &[
-    (libc::SYS_openat, Some(0), 1, Use::Open(2)),
-    (libc::SYS_openat2, Some(0), 1, Use::OpenHow(2)),
-    (libc::SYS_execve, None, 0, Use::Read),
-    (libc::SYS_execveat, Some(0), 1, Use::Read),
-    (libc::SYS_newfstatat, Some(0), 1, Use::Look),
-    (libc::SYS_statx, Some(0), 1, Use::Look),
-    (libc::SYS_faccessat, Some(0), 1, Use::Look),
-    (libc::SYS_faccessat2, Some(0), 1, Use::Look),
-    (libc::SYS_readlinkat, Some(0), 1, Use::Look),
-    (libc::SYS_mkdirat, Some(0), 1, Use::Write),
-    (libc::SYS_mknodat, Some(0), 1, Use::Write),
-    (libc::SYS_unlinkat, Some(0), 1, Use::Write),
-    (libc::SYS_renameat, Some(0), 1, Use::Write),
-    (libc::SYS_renameat, Some(2), 3, Use::Write),
-    (libc::SYS_renameat2, Some(0), 1, Use::Write),
-    (libc::SYS_renameat2, Some(2), 3, Use::Write),
-    (libc::SYS_linkat, Some(0), 1, Use::Read),
-    (libc::SYS_linkat, Some(2), 3, Use::Write),
-    (libc::SYS_symlinkat, Some(1), 2, Use::Write),
-    (libc::SYS_truncate, None, 0, Use::Write),
+    (libc::SYS_openat, Some(0), 1, FileAccess::Open(2)),
+    (libc::SYS_openat2, Some(0), 1, FileAccess::OpenHow(2)),
+    (libc::SYS_execve, None, 0, FileAccess::Read),
+    (libc::SYS_execveat, Some(0), 1, FileAccess::Read),
+    (libc::SYS_newfstatat, Some(0), 1, FileAccess::Look),
+    (libc::SYS_statx, Some(0), 1, FileAccess::Look),
+    (libc::SYS_faccessat, Some(0), 1, FileAccess::Look),
+    (libc::SYS_faccessat2, Some(0), 1, FileAccess::Look),
+    (libc::SYS_readlinkat, Some(0), 1, FileAccess::Look),
+    (libc::SYS_mkdirat, Some(0), 1, FileAccess::Write),
+    (libc::SYS_mknodat, Some(0), 1, FileAccess::Write),
+    (libc::SYS_unlinkat, Some(0), 1, FileAccess::Write),
+    (libc::SYS_renameat, Some(0), 1, FileAccess::Write),
+    (libc::SYS_renameat, Some(2), 3, FileAccess::Write),
+    (libc::SYS_renameat2, Some(0), 1, FileAccess::Write),
+    (libc::SYS_renameat2, Some(2), 3, FileAccess::Write),
+    (libc::SYS_linkat, Some(0), 1, FileAccess::Read),
+    (libc::SYS_linkat, Some(2), 3, FileAccess::Write),
+    (libc::SYS_symlinkat, Some(1), 2, FileAccess::Write),
+    (libc::SYS_truncate, None, 0, FileAccess::Write),
 ];
 
 /// The same that only older processors have.
 #[cfg(target_arch = "x86_64")]
 const OLDER_FILE_CALLS: &[FileCall] = &[
-    (libc::SYS_open, None, 0, Use::Open(1)),
-    (libc::SYS_creat, None, 0, Use::Write),
-    (libc::SYS_stat, None, 0, Use::Look),
-    (libc::SYS_lstat, None, 0, Use::Look),
-    (libc::SYS_access, None, 0, Use::Look),
-    (libc::SYS_readlink, None, 0, Use::Look),
-    (libc::SYS_mkdir, None, 0, Use::Write),
-    (libc::SYS_mknod, None, 0, Use::Write),
-    (libc::SYS_rmdir, None, 0, Use::Write),
-    (libc::SYS_unlink, None, 0, Use::Write),
-    (libc::SYS_rename, None, 0, Use::Write),
-    (libc::SYS_rename, None, 1, Use::Write),
-    (libc::SYS_link, None, 0, Use::Read),
-    (libc::SYS_link, None, 1, Use::Write),
-    (libc::SYS_symlink, None, 1, Use::Write),
+    (libc::SYS_open, None, 0, FileAccess::Open(1)),
+    (libc::SYS_creat, None, 0, FileAccess::Write),
+    (libc::SYS_stat, None, 0, FileAccess::Look),
+    (libc::SYS_lstat, None, 0, FileAccess::Look),
+    (libc::SYS_access, None, 0, FileAccess::Look),
+    (libc::SYS_readlink, None, 0, FileAccess::Look),
+    (libc::SYS_mkdir, None, 0, FileAccess::Write),
+    (libc::SYS_mknod, None, 0, FileAccess::Write),
+    (libc::SYS_rmdir, None, 0, FileAccess::Write),
+    (libc::SYS_unlink, None, 0, FileAccess::Write),
+    (libc::SYS_rename, None, 0, FileAccess::Write),
+    (libc::SYS_rename, None, 1, FileAccess::Write),
+    (libc::SYS_link, None, 0, FileAccess::Read),
+    (libc::SYS_link, None, 1, FileAccess::Write),
+    (libc::SYS_symlink, None, 1, FileAccess::Write),
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_FILE_CALLS: &[FileCall] = &[];
@@ -148,10 +148,10 @@ pub(super) struct Recorder {
     output: File,
     /// What is done is recorded, and not what is refused.
     opens_files: bool,
-    allowed: AllowedFiles,
-    recorded: HashSet<Attempt>,
+    allowed: DeclaredFiles,
+    recorded: HashSet<ConfinementViolation>,
     /// What processes are about to do, by their numbers.
-    begun: HashMap<unistd::Pid, Vec<Attempt>>,
+    begun: HashMap<unistd::Pid, Vec<ConfinementViolation>>,
 }
 
 impl Recorder {
@@ -164,7 +164,7 @@ impl Recorder {
         Ok(Some(Self {
             output: output.map_err(failed("opening the recording"))?,
             opens_files: *opens_files,
-            allowed: AllowedFiles::of(program),
+            allowed: DeclaredFiles::of(program),
             recorded: HashSet::new(),
             begun: HashMap::new(),
         }))
@@ -239,7 +239,8 @@ impl Recorder {
         let call = unsafe { info.u.seccomp };
         let number = call.nr.cast_signed();
         if number == libc::SYS_connect {
-            let connects = address(process, call.args[1], call.args[2]).map(Attempt::Connect);
+            let connects =
+                address(process, call.args[1], call.args[2]).map(ConfinementViolation::Connect);
             self.begun.insert(process, connects.into_iter().collect());
             return true;
         }
@@ -259,14 +260,14 @@ impl Recorder {
     }
 
     /// Whether an attempt may have to be recorded. One that decides nothing is so only where something is hidden.
-    fn is_of_interest(&self, attempt: &Attempt, decides: bool) -> bool {
+    fn is_of_interest(&self, attempt: &ConfinementViolation, decides: bool) -> bool {
         match attempt {
-            Attempt::Read(path) => match decides {
+            ConfinementViolation::Read(path) => match decides {
                 true => !self.allowed.allows(&real(path), false),
                 false => self.allowed.hides(path),
             },
-            Attempt::Write(path) => !self.allowed.allows(&real(path), true),
-            Attempt::Connect(_) => true,
+            ConfinementViolation::Write(path) => !self.allowed.allows(&real(path), true),
+            ConfinementViolation::Connect(_) => true,
         }
     }
 
@@ -286,15 +287,15 @@ impl Recorder {
         let Some(attempts) = self.begun.remove(&process) else { return };
         for attempt in attempts {
             let counts = match (&attempt, error) {
-                (Attempt::Connect(to), Some(libc::EINPROGRESS)) => {
+                (ConfinementViolation::Connect(to), Some(libc::EINPROGRESS)) => {
                     // Elsewhere there is no way, which is known at once; here it is known later.
                     to.ip().is_loopback() && !is_listened_to(to.port())
                 }
-                (Attempt::Connect(_), error) => error.is_some(),
+                (ConfinementViolation::Connect(_), error) => error.is_some(),
                 (_, None) => self.opens_files,
                 (_, Some(libc::EACCES | libc::EPERM | libc::EROFS)) => !self.opens_files,
                 (
-                    Attempt::Read(path) | Attempt::Write(path),
+                    ConfinementViolation::Read(path) | ConfinementViolation::Write(path),
                     Some(libc::ENOENT | libc::ENOTDIR),
                 ) => !self.opens_files && self.allowed.hides(path),
                 _ => false,
@@ -333,29 +334,29 @@ fn real(path: &Path) -> PathBuf {
 /// What a call does with a file, and whether that needs a grant: to see that a file is there needs none.
 fn used(
     process: unistd::Pid,
-    of: Use,
+    of: FileAccess,
     arguments: &[u64; 6],
     path: PathBuf,
-) -> Vec<(Attempt, bool)> {
+) -> Vec<(ConfinementViolation, bool)> {
     let flags = match of {
-        Use::Open(at) => arguments[at],
-        Use::OpenHow(at) => {
+        FileAccess::Open(at) => arguments[at],
+        FileAccess::OpenHow(at) => {
             let flags = memory(process, arguments[at], size_of::<u64>());
             flags.and_then(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?))).unwrap_or(0)
         }
-        Use::Read => return vec![(Attempt::Read(path), true)],
-        Use::Write => return vec![(Attempt::Write(path), true)],
-        Use::Look => return vec![(Attempt::Read(path), false)],
+        FileAccess::Read => return vec![(ConfinementViolation::Read(path), true)],
+        FileAccess::Write => return vec![(ConfinementViolation::Write(path), true)],
+        FileAccess::Look => return vec![(ConfinementViolation::Read(path), false)],
     };
     let has = |flag: i32| flags & u64::from(flag.cast_unsigned()) != 0;
     if has(libc::O_PATH) {
-        return vec![(Attempt::Read(path), false)];
+        return vec![(ConfinementViolation::Read(path), false)];
     }
     let writes =
         has(libc::O_WRONLY) || has(libc::O_RDWR) || has(libc::O_CREAT) || has(libc::O_TRUNC);
     let reads = !has(libc::O_WRONLY);
-    let reading = reads.then(|| (Attempt::Read(path.clone()), true));
-    let writing = writes.then_some((Attempt::Write(path), true));
+    let reading = reads.then(|| (ConfinementViolation::Read(path.clone()), true));
+    let writing = writes.then_some((ConfinementViolation::Write(path), true));
     reading.into_iter().chain(writing).collect()
 }
 

@@ -30,7 +30,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::connections::{self, PROXY_PORT};
-use super::files::{self, View};
+use super::files::{self, MountNamespace};
 use super::network::{Forwarder, ProxySocket};
 use super::system_calls::{Filters, tell_connections};
 use super::{Outer, command, drop_capabilities, exit_code, failed, limit, not_started, stdin};
@@ -105,14 +105,14 @@ fn start(
     setpgid(None, Some(group)).map_err(failed("entering the group"))?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("waiting for the host"))?;
     SigSet::all().thread_unblock().map_err(failed("letting signals through"))?;
-    let mut command = command(program, View::Shared, channel.map(|_| PROXY_PORT));
+    let mut command = command(program, MountNamespace::Shared, channel.map(|_| PROXY_PORT));
     let limits = &program.confinement.limits;
     // The kernel counts all that its user has running.
     let processes = limits.processes.map(|most| most.saturating_add(running_of_user()));
     limit(&ProcessLimits { processes, ..*limits })?;
     drop_capabilities()?;
     let filters = Filters::without_namespaces(channel.is_some())?;
-    files::restrict(program, View::Shared)?;
+    files::restrict(program, MountNamespace::Shared)?;
     if let Some(channel) = channel {
         let listener = tell_connections().map_err(failed("restricting connections"))?;
         send(channel, &listener).map_err(failed("restricting connections"))?;
@@ -186,7 +186,7 @@ const REAPING_DELAY: Duration = Duration::from_millis(1);
 /// How many threads of this process's user are running.
 fn running_of_user() -> u64 {
     let user = rustix::process::getuid().as_raw();
-    let is_own = |process: &Process| {
+    let is_own = |process: &ProcStat| {
         let of = fs::metadata(format!("/proc/{}", process.number));
         of.is_ok_and(|metadata| metadata.uid() == user)
     };
@@ -194,12 +194,12 @@ fn running_of_user() -> u64 {
 }
 
 /// A process as `/proc` has it.
-struct Process {
+struct ProcStat {
     number: i32,
     threads: u64,
 }
 
-fn processes() -> impl Iterator<Item = Process> {
+fn processes() -> impl Iterator<Item = ProcStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(|number: i32| {
@@ -209,11 +209,11 @@ fn processes() -> impl Iterator<Item = Process> {
 }
 
 /// Reads the line that proc_pid_stat(5) describes.
-fn process(number: i32, line: &str) -> Option<Process> {
+fn process(number: i32, line: &str) -> Option<ProcStat> {
     // The name of the program is in brackets, and may have any in it.
     let (_, fields) = line.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some(Process { number, threads: fields.get(17)?.parse().ok()? })
+    Some(ProcStat { number, threads: fields.get(17)?.parse().ok()? })
 }
 
 #[cfg(test)]

@@ -12,13 +12,15 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use std::thread;
 use tempfile::TempDir;
-use tenon_confinement::{Attempt, Confinement, ProcessLimits, ReachableFolder, RecordingOptions};
+use tenon_confinement::{
+    Confinement, ConfinementViolation, ProcessLimits, ReachableFolder, RecordingOptions,
+};
 
 use crate::sandbox::System::{self, WithNamespaces, WithoutNamespaces};
 use crate::sandbox::{confined, folder, start, start_program, unconfined};
 
 /// What an attempt is refused without, and succeeds with.
-enum Control {
+enum ControlGrant {
     /// Reading the folder `granted` of the test.
     Read,
     /// Changing it.
@@ -33,13 +35,13 @@ enum Control {
     Privileged,
 }
 
-use Control::{
+use ControlGrant::{
     Privileged, Read, Unconfined, Write as Change, WriteAll as ChangeAll,
     WriteInNamespaces as ChangeInNamespaces,
 };
 
 /// Words of an attempt, in which `@` is the folder of the test, and what it is refused without.
-const ROWS: &[(&str, &[&str], Control)] = &[
+const ROWS: &[(&str, &[&str], ControlGrant)] = &[
     ("a call has another number", &["x32"], Unconfined),
     ("a socket in a folder is connected to", &["connect-unix", "@/own/socket"], Unconfined),
     ("a file is read", &["read", "@/granted/secret"], Read),
@@ -156,7 +158,7 @@ impl Outside {
     }
 }
 
-fn check(system: System, words: &[&str], control: &Control) -> Result<(), Failed> {
+fn check(system: System, words: &[&str], control: &ControlGrant) -> Result<(), Failed> {
     let outside = Outside::new();
     let words = outside.words(words);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -403,7 +405,7 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
         outside.path("").display(),
         crate::sandbox::this().display(),
     );
-    let record = |opens_files: bool, expected: &[Attempt]| {
+    let record = |opens_files: bool, expected: &[ConfinementViolation]| {
         let recordings = TempDir::new().unwrap();
         let file = recordings.path().join("attempts");
         let mut confinement = outside.confinement();
@@ -419,11 +421,11 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
             return expect(&lines.collect::<Vec<_>>(), &[expected]);
         }
         expect(&(output.status.code(), lines.collect()), &(Some(3), Vec::<&str>::new()))?;
-        let recorded = Attempt::read_all(&file).unwrap();
+        let recorded = ConfinementViolation::read_all(&file).unwrap();
         expect(&recorded, &expected.iter().cloned().collect::<BTreeSet<_>>())
     };
-    let reads = |path: &Path| Attempt::Read(path.into());
-    let writes = |path: &Path| Attempt::Write(path.into());
+    let reads = |path: &Path| ConfinementViolation::Read(path.into());
+    let writes = |path: &Path| ConfinementViolation::Write(path.into());
     let expected = [
         reads(&granted),
         reads(&granted.join("secret")),
@@ -432,8 +434,8 @@ fn what_is_refused_is_recorded(system: System) -> Result<(), Failed> {
         reads(&outside.path("own/hidden")),
         writes(&granted.join("new")),
         writes(&granted.join("secret")),
-        Attempt::Connect(port),
-        Attempt::Connect(([127, 0, 0, 1], 1).into()),
+        ConfinementViolation::Connect(port),
+        ConfinementViolation::Connect(([127, 0, 0, 1], 1).into()),
     ];
     record(false, &expected)?;
     if system == WithoutNamespaces {

@@ -20,30 +20,30 @@ const MAX_LISTINGS: usize = 64;
 pub(super) type Entry = (String, FileType);
 
 /// Leave of an instance to read listings.
-pub(super) struct ListingPermits(Arc<Semaphore>);
+pub(super) struct ListingSemaphore(Arc<Semaphore>);
 
-impl Default for ListingPermits {
+impl Default for ListingSemaphore {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(MAX_LISTINGS)))
     }
 }
 
 /// A listing that is being read.
-pub(super) struct FolderListing {
+pub(super) struct DirReader {
     beneath: BaseFolder,
     /// Gone once there is no more.
     dir: Option<Dir>,
     _leave: OwnedSemaphorePermit,
 }
 
-impl ListingPermits {
+impl ListingSemaphore {
     /// Leave to read one more.
     pub(super) fn leave(&self) -> Result<OwnedSemaphorePermit, FileError> {
         self.0.clone().try_acquire_owned().map_err(|_| FileError::Os(Errno::MFILE))
     }
 }
 
-impl FolderListing {
+impl DirReader {
     /// Opens the listing of a folder.
     pub(super) async fn open(
         beneath: BaseFolder,
@@ -107,8 +107,7 @@ impl FolderListing {
 /// All that is in a folder, for tests.
 #[cfg(any(test, fuzzing))]
 pub(super) fn whole(beneath: &BaseFolder) -> Result<Vec<Entry>, FileError> {
-    let mut listing =
-        FolderListing::open_here(beneath.clone(), ListingPermits::default().leave()?)?;
+    let mut listing = DirReader::open_here(beneath.clone(), ListingSemaphore::default().leave()?)?;
     let mut entries = Vec::new();
     while !listing.has_ended() {
         entries.extend(listing.batch()?);
@@ -121,7 +120,7 @@ mod tests {
     use super::super::walk::FileGrants;
     use super::*;
     use std::fs;
-    use tenon_config::grant::{FileRules, PathGrant, Protection};
+    use tenon_config::grant::{FileRules, PathGrant, ProtectedPaths};
     use tenon_config::path_context::PathContext;
 
     #[tokio::test]
@@ -136,13 +135,13 @@ mod tests {
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grant.unwrap()]],
             Vec::new(),
-            Protection::default(),
+            ProtectedPaths::default(),
         )));
         let place = files.open_roots().swap_remove(0).1;
         let beneath = BaseFolder { files, folder: place };
 
-        let leave = ListingPermits::default().leave().unwrap();
-        let mut listing = FolderListing::open(beneath, leave).await.unwrap();
+        let leave = ListingSemaphore::default().leave().unwrap();
+        let mut listing = DirReader::open(beneath, leave).await.unwrap();
         let mut names = Vec::new();
         while !listing.has_ended() {
             let (entries, rest) = listing.next().await.unwrap();
@@ -159,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_instance_reads_so_many_listings_at_a_time() {
-        let listings = ListingPermits::default();
+        let listings = ListingSemaphore::default();
         let mut read: Vec<_> = (0..MAX_LISTINGS).map(|_| listings.leave().unwrap()).collect();
         assert_eq!(listings.leave().err(), Some(FileError::Os(Errno::MFILE)));
         read.pop();

@@ -18,8 +18,6 @@
 mod macros;
 #[cfg(unix)]
 mod listing;
-#[cfg(not(unix))]
-mod none;
 #[cfg(unix)]
 mod opened;
 #[cfg(unix)]
@@ -28,15 +26,17 @@ mod ops;
 mod p2;
 #[cfg(unix)]
 mod p3;
+#[cfg(not(unix))]
+mod unsupported;
 #[cfg(unix)]
 mod view;
 #[cfg(unix)]
 mod walk;
 
-#[cfg(not(unix))]
-pub(crate) use none::{FileGrants, FilesystemState, link};
 #[cfg(any(test, fuzzing))]
 pub(crate) use ops::fuzz::path_walk;
+#[cfg(not(unix))]
+pub(crate) use unsupported::{FileGrants, FilesystemState, link};
 #[cfg(unix)]
 pub(crate) use view::{FilesView, FilesystemState, link};
 #[cfg(unix)]

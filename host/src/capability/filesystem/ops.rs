@@ -91,7 +91,7 @@ const MAX_MOVED_ENTRIES: usize = 1_000_000;
 const MAX_DEPTH: usize = 128;
 
 /// A folder that is moved with another.
-struct MovedFolder {
+struct MovedSubfolder {
     within: Arc<File>,
     name: CString,
     from: MoveEndpoint,
@@ -380,9 +380,9 @@ impl BaseFolder {
         let name = CString::new(source.1.as_str()).map_err(|_| Errno::INVAL)?;
         let (from, to) = (step(source), step(target));
         let mut folders =
-            vec![MovedFolder { within: source.0.handle.clone(), name, from, to, depth: 0 }];
+            vec![MovedSubfolder { within: source.0.handle.clone(), name, from, to, depth: 0 }];
         let mut entries = 0;
-        while let Some(MovedFolder { within, name, from, to, depth }) = folders.pop() {
+        while let Some(MovedSubfolder { within, name, from, to, depth }) = folders.pop() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let handle = Arc::new(File::from(openat(&*within, &name, flags, Mode::empty())?));
             for entry in Dir::read_from(&*handle)? {
@@ -414,7 +414,7 @@ impl BaseFolder {
                 }
                 if is_folder {
                     let (within, name) = (handle.clone(), name.to_owned());
-                    folders.push(MovedFolder { within, name, from, to, depth: depth + 1 });
+                    folders.push(MovedSubfolder { within, name, from, to, depth: depth + 1 });
                 }
             }
         }
@@ -509,7 +509,7 @@ mod tests {
     use std::os::unix::{ffi::OsStrExt, fs::symlink};
     use std::path::Path;
     use tempfile::TempDir;
-    use tenon_config::grant::{FileRules, PathGrant, Protection};
+    use tenon_config::grant::{FileRules, PathGrant, ProtectedPaths};
     use tenon_config::path_context::PathContext;
 
     /// A folder with `d/a`, `d/e/` and `s/`, of which all in `d` is granted and `s` for writing only;
@@ -529,7 +529,7 @@ mod tests {
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![grants],
             Vec::new(),
-            Protection::default(),
+            ProtectedPaths::default(),
         )));
         let mut roots = files.open_roots().into_iter().map(|(_, folder)| folder);
         let mut next = || BaseFolder { files: files.clone(), folder: roots.next().unwrap() };
@@ -626,7 +626,7 @@ mod tests {
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![vec![grants]],
             Vec::new(),
-            Protection::default(),
+            ProtectedPaths::default(),
         )));
         let root = BaseFolder { folder: files.open_resolved("").unwrap(), files };
         let read = OpenMode { read: true, follow: true, ..OpenMode::default() };
@@ -696,7 +696,7 @@ mod tests {
         let files = Arc::new(FileGrants::new(FileRules::new(
             vec![grants],
             Vec::new(),
-            Protection::default(),
+            ProtectedPaths::default(),
         )));
         let folder_here = files.open_resolved(base.to_str().unwrap()).unwrap();
         (folder, BaseFolder { files, folder: folder_here })

@@ -13,15 +13,15 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use super::listing::{Entry, FolderListing};
+use super::listing::{DirReader, Entry};
 use super::ops::{BaseFolder, FileInfo, OpenMode, Time};
-use super::view::{FileSystem, FilesView, blocking};
+use super::view::{FilesView, HasFilesView, blocking};
 use super::walk::FileError;
 use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    types::add_to_linker::<_, FileSystem>(linker, HostState::files)?;
-    preopens::add_to_linker::<_, FileSystem>(linker, HostState::files)
+    types::add_to_linker::<_, HasFilesView>(linker, HostState::files)?;
+    preopens::add_to_linker::<_, HasFilesView>(linker, HostState::files)
 }
 
 impl FilesView<'_> {
@@ -145,7 +145,7 @@ impl types::HostDescriptor for FilesView<'_> {
     ) -> FsResult<Resource<DirectoryEntryStream>> {
         let beneath = self.beneath(&folder).map_err(|stop| self.error(stop))?;
         let leave = self.folders.listings.leave().map_err(|stop| self.error(stop))?;
-        let opened = FolderListing::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
+        let opened = DirReader::open(beneath, leave).await.map_err(|stop| self.error(stop))?;
         let reading = FolderIterator { entries: Vec::new().into_iter(), listing: Some(opened) };
         // To the guest it is what wasmtime-wasi calls it, and none of what wasmtime-wasi does.
         Ok(Resource::new_own(self.table.push(reading)?.rep()))
@@ -306,7 +306,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
 /// A listing, and what of it the guest has not asked for yet.
 struct FolderIterator {
     entries: vec::IntoIter<Entry>,
-    listing: Option<FolderListing>,
+    listing: Option<DirReader>,
 }
 
 fn described(seen: &FileInfo) -> DescriptorStat {

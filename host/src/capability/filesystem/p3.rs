@@ -21,18 +21,18 @@ use wasmtime_wasi::p3::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
-use super::listing::{Entry, FolderListing};
+use super::listing::{DirReader, Entry};
 use super::ops::{BaseFolder, FileInfo, OpenMode, Time};
-use super::view::{FileSystem, FilesView, blocking};
+use super::view::{FilesView, HasFilesView, blocking};
 use super::walk::FileError;
 use crate::capability::HostState;
 
 pub(super) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    types::add_to_linker::<_, FileSystem>(linker, HostState::files)?;
-    preopens::add_to_linker::<_, FileSystem>(linker, HostState::files)
+    types::add_to_linker::<_, HasFilesView>(linker, HostState::files)?;
+    preopens::add_to_linker::<_, HasFilesView>(linker, HostState::files)
 }
 
-type Store = Accessor<HostState, FileSystem>;
+type Store = Accessor<HostState, HasFilesView>;
 
 /// What wasmtime-wasi sees of an instance.
 fn wasi(state: &mut HostState) -> WasiFilesystemCtxView<'_> {
@@ -93,7 +93,7 @@ macro_rules! delegate {
     )*};
 }
 
-impl HostDescriptorWithStore<HostState> for FileSystem {
+impl HostDescriptorWithStore<HostState> for HasFilesView {
     delegate! {
         advise(offset: Filesize, length: Filesize, advice: Advice) -> FilesystemResult<()>;
         sync_data() -> FilesystemResult<()>;
@@ -157,7 +157,7 @@ impl HostDescriptorWithStore<HostState> for FileSystem {
         // The first part is read at once: that there is none is told without being asked for.
         let first = tokio::spawn(async move {
             let opened = match opening {
-                Ok((beneath, leave)) => FolderListing::open(beneath, leave).await,
+                Ok((beneath, leave)) => DirReader::open(beneath, leave).await,
                 Err(stop) => Err(stop),
             };
             FolderStream::part(opened, said).await
@@ -318,12 +318,12 @@ enum NextEntries {
 type ListingPart = (Vec<Entry>, Option<Rest>);
 
 /// What is left of a listing, and where it is told how that ended.
-type Rest = (FolderListing, oneshot::Sender<Result<(), ErrorCode>>);
+type Rest = (DirReader, oneshot::Sender<Result<(), ErrorCode>>);
 
 impl FolderStream {
     /// Reads the next part.
     async fn part(
-        listing: Result<FolderListing, FileError>,
+        listing: Result<DirReader, FileError>,
         said: oneshot::Sender<Result<(), ErrorCode>>,
     ) -> ListingPart {
         let read = match listing {

@@ -11,7 +11,7 @@ use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::{FsPerms, OpenMode, ResourceTable, ResourceTableError};
 
-use super::listing::ListingPermits;
+use super::listing::ListingSemaphore;
 use super::opened::{OpenFiles, OpenPermit};
 use super::ops::{self, BaseFolder, OpenedEntry};
 use super::walk::{DeniedAccess, FileError, FileGrants, Folder};
@@ -28,9 +28,9 @@ pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 /// Marks the interfaces that are implemented on [`FilesView`].
-pub(crate) struct FileSystem;
+pub(crate) struct HasFilesView;
 
-impl HasData for FileSystem {
+impl HasData for HasFilesView {
     type Data<'a> = FilesView<'a>;
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct FilesystemState {
     /// Where open folders really are, by their handles in the table.
     pub(super) open: HashMap<u32, Folder>,
     /// Leave to read listings.
-    pub(super) listings: ListingPermits,
+    pub(super) listings: ListingSemaphore,
     /// What files are told apart by.
     pub(super) identities: RandomState,
     /// What of the system's descriptors it has.

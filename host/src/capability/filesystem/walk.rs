@@ -539,7 +539,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
-    use tenon_config::grant::{GrantSet, Grants, PathGrant, Protection};
+    use tenon_config::grant::{GrantSet, Grants, PathGrant, ProtectedPaths};
     use tenon_config::host_environment::HostEnvironment;
     use tenon_config::path_context::PathContext;
 
@@ -550,7 +550,11 @@ mod tests {
 
     /// The files that these grants cover beneath a folder.
     fn files(texts: &[&str], base: &Path) -> FileGrants {
-        FileGrants::new(FileRules::new(vec![set(texts, base)], Vec::new(), Protection::default()))
+        FileGrants::new(FileRules::new(
+            vec![set(texts, base)],
+            Vec::new(),
+            ProtectedPaths::default(),
+        ))
     }
 
     /// A folder with the file `a`, the folder `d` and the link `to-a`, and its real path.
@@ -604,7 +608,8 @@ mod tests {
         let check = |requested: &[&str], approved: &[&str], expected: &[&str]| {
             let set = |texts| set(texts, Path::new("/"));
             let grants = vec![set(requested), set(approved)];
-            let files = FileGrants::new(FileRules::new(grants, Vec::new(), Protection::default()));
+            let files =
+                FileGrants::new(FileRules::new(grants, Vec::new(), ProtectedPaths::default()));
             let roots: Vec<&str> = files.roots.iter().map(|root| &*root.name).collect();
             assert_eq!(roots, expected, "{requested:?} and {approved:?}");
         };

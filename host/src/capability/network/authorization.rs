@@ -14,8 +14,8 @@ use tenon_config::secret::{KnownSecrets, Secret, SecretValues};
 use url::Url;
 use wasmtime_wasi_http::WasiBody;
 
-use super::client::{Driver, Network, SendError, Target, Timeouts};
-use crate::capability::services::{AccessTokens, TokenRefusal};
+use super::client::{CheckedRequest, Driver, Network, SendError, Timeouts};
+use crate::capability::services::{AccessTokens, AuthChallenge};
 
 /// The most challenges of a response that are looked at, and the most bytes of each.
 const MAX_CHALLENGES: usize = 8;
@@ -50,7 +50,7 @@ impl ServerAuthorization {
         &self,
         network: &Network,
         request: Request<WasiBody>,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
         let (parts, body) = request.into_parts();
@@ -63,7 +63,7 @@ impl ServerAuthorization {
         if !is_refused(response.status(), &challenges) {
             return Ok((response, driver));
         }
-        let refusal = TokenRefusal { token: token.as_ref(), challenges: &challenges };
+        let refusal = AuthChallenge { token: token.as_ref(), challenges: &challenges };
         match self.tokens.renewed(self.server.as_str(), &refusal).await {
             Some(token) => {
                 // The connection ends with what keeps it going.

@@ -13,13 +13,13 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::error;
 
 /// The body of a request. What the plugin sends is its own, and only counted.
-pub(super) struct RequestBody {
+pub(super) struct LimitedBody {
     body: WasiBody,
     left: u64,
     most: u64,
 }
 
-impl RequestBody {
+impl LimitedBody {
     pub(super) fn new(body: WasiBody, most: u64) -> Result<Self, Error> {
         match body.size_hint().lower() > most {
             true => Err(Error::HttpRequestBodySize(Some(most))),
@@ -28,7 +28,7 @@ impl RequestBody {
     }
 }
 
-impl Body for RequestBody {
+impl Body for LimitedBody {
     type Data = Bytes;
     type Error = Error;
 

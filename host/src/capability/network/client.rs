@@ -28,7 +28,7 @@ use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, Error, RequestOptions, WasiB
 
 use super::MAX_HEADER_BYTES;
 use super::authorization::ServerAuthorization;
-use super::body::{RequestBody, ResponseBody};
+use super::body::{LimitedBody, ResponseBody};
 use super::error;
 use super::grants::{NetworkGrants, everything_at, wanted};
 use crate::capability::granted::{RequestedIn, not_granted};
@@ -108,7 +108,7 @@ impl From<Error> for SendError {
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What is asked of whom: what was checked of a request.
-pub(super) struct Target {
+pub(super) struct CheckedRequest {
     /// The method of the request, and those that a header asks the server to take it for.
     methods: Vec<Method>,
     url: Url,
@@ -204,8 +204,8 @@ impl Network {
         options: RequestOptions,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
         check_request(&request)?;
-        let target = Target { methods: methods_of(&request)?, url: url_of(request.uri())? };
-        let Target { methods, url } = &target;
+        let target = CheckedRequest { methods: methods_of(&request)?, url: url_of(request.uri())? };
+        let CheckedRequest { methods, url } = &target;
         if let Some(method) = methods.iter().find(|method| !self.grants.allow(method, url)) {
             let said = self.refuse(&in_words(method, url), &everything_at(url));
             return Err(SendError::Refused(RefusalMessages { logged: said.clone(), said }));
@@ -232,7 +232,7 @@ impl Network {
 
     /// Reads a whole body, within the limit.
     pub(super) async fn collect(&self, body: WasiBody) -> Result<Bytes, SendError> {
-        let body = RequestBody::new(body, self.limits.transfer as u64)?;
+        let body = LimitedBody::new(body, self.limits.transfer as u64)?;
         Ok(body.collect().await?.to_bytes())
     }
 
@@ -240,10 +240,10 @@ impl Network {
     pub(super) async fn answer(
         &self,
         request: Request<WasiBody>,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
-        let mut request = RequestBody::of(request, &target.url, self.limits.transfer as u64)?;
+        let mut request = LimitedBody::of(request, &target.url, self.limits.transfer as u64)?;
         let connecting = self.connect(target, timeouts.connect);
         let (stream, place) = connected_within(timeouts.connect, connecting).await?;
         let (mut sender, connection) = http1::Builder::new()
@@ -306,7 +306,7 @@ impl Network {
             return Err(SendError::Refused(RefusalMessages { logged: said.clone(), said }));
         };
         self.tell_granted(url);
-        let target = Target { methods: vec![Method::CONNECT], url: url.clone() };
+        let target = CheckedRequest { methods: vec![Method::CONNECT], url: url.clone() };
         let connecting = self.connect_in_the_clear(&target, CONNECT_TIMEOUT);
         connected_within(CONNECT_TIMEOUT, connecting).await
     }
@@ -314,7 +314,7 @@ impl Network {
     /// A connection to where a request may go.
     async fn connect(
         &self,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Duration,
     ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), SendError> {
         let (stream, place) = self.connect_in_the_clear(target, timeouts).await?;
@@ -335,7 +335,7 @@ impl Network {
     /// The same without TLS.
     async fn connect_in_the_clear(
         &self,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Duration,
     ) -> Result<(Box<dyn Stream>, OwnedSemaphorePermit), SendError> {
         let place = self.connections.clone().acquire_owned().await;
@@ -359,7 +359,7 @@ impl Network {
     /// Those addresses that a request may be taken to, with its own port.
     fn check_addresses(
         &self,
-        target: &Target,
+        target: &CheckedRequest,
         port: u16,
         addresses: Vec<SocketAddr>,
     ) -> Result<Vec<SocketAddr>, SendError> {
@@ -480,7 +480,7 @@ fn check_request(request: &Request<WasiBody>) -> Result<(), Error> {
     }
 }
 
-impl RequestBody {
+impl LimitedBody {
     /// A request as it goes over the wire: its path, its query and its host are those of the URL
     /// that was checked, byte for byte.
     fn of(request: Request<WasiBody>, url: &Url, most: u64) -> Result<Request<Self>, Error> {

@@ -10,8 +10,8 @@ pub(super) mod fuzz;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use tenon_config::address::{AddressKind, is_own_name};
 use tenon_config::grant::{Grants, UrlGrant};
+use tenon_config::ip_address::{AddressKind, is_own_name};
 
 use http::Method;
 use url::Url;

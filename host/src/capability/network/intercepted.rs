@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenon_types::{Error, ErrorCode};
 use wasmtime_wasi_http::{Error as HttpError, WasiBody};
 
-use super::client::{Driver, Network, RefusalMessages, SendError, Target, Timeouts};
+use super::client::{CheckedRequest, Driver, Network, RefusalMessages, SendError, Timeouts};
 use crate::capability::services::HostCallInterceptor;
 
 impl Network {
@@ -18,7 +18,7 @@ impl Network {
         &self,
         interceptor: &Arc<dyn HostCallInterceptor>,
         request: Request<WasiBody>,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Timeouts,
     ) -> Result<(Response<WasiBody>, Driver), SendError> {
         let (parts, body) = request.into_parts();
@@ -56,7 +56,7 @@ impl Network {
     async fn fetch(
         &self,
         request: Request<WasiBody>,
-        target: &Target,
+        target: &CheckedRequest,
         timeouts: Timeouts,
     ) -> Result<Response<Vec<u8>>, SendError> {
         let (response, driver) = self.answer(request, target, timeouts).await?;

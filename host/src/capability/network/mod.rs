@@ -7,11 +7,11 @@ mod authorization;
 mod body;
 mod client;
 mod error;
-mod get;
 mod grants;
 mod intercepted;
 #[cfg(unix)]
-mod proxy;
+mod proxy_server;
+mod script_get;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -32,17 +32,19 @@ use wasmtime_wasi_http::{
 
 pub(crate) use authorization::ServerAuthorization;
 pub(crate) use client::{Network, OnReach};
-pub(crate) use get::{GetResponse, get};
 pub(crate) use grants::NetworkGrants;
 #[cfg(any(test, fuzzing))]
 pub(crate) use grants::fuzz::url_pattern;
 #[cfg(unix)]
-pub(crate) use proxy::serve_proxy;
+pub(crate) use proxy_server::serve_proxy;
+pub(crate) use script_get::{GetResponse, get};
 pub use traffic::NetworkTraffic;
-pub(crate) use traffic::{TrafficCounter, describe};
+pub(crate) use traffic::{ServerTraffic, describe};
 
-use super::lifecycle::{Holds, HostCapability, PluginContext, Preparation, View};
-use super::served::RefusalReporter;
+use super::host_capability::{
+    CapabilityContext, CapabilityView, HasCapability, HostCapability, PrepareContext,
+};
+use super::served_calls::RefusalReporter;
 use client::{RefusalMessages, SendError};
 
 /// The most bytes of the headers of a request or a response.
@@ -62,14 +64,14 @@ impl HostCapability for NetworkCapability {
     type Plugin = Option<Arc<Network>>;
     type Instance = Http;
 
-    fn prepare(preparation: &Preparation<'_>) -> Self::Plugin {
+    fn prepare(preparation: &PrepareContext<'_>) -> Self::Plugin {
         let grants = NetworkGrants::of(preparation.grants)?;
         let limits = match preparation.context.kind {
             // Of a server elsewhere the bridge keeps the time, and a stream is no call.
             PluginKind::Mcp => Limits { wall: MAX_STREAM_TIME, ..preparation.limits.clone() },
             _ => preparation.limits.clone(),
         };
-        let PluginContext { id, granted, .. } = preparation.context;
+        let CapabilityContext { id, granted, .. } = preparation.context;
         let services = &granted.host_services;
         let backend = services.services.network.clone();
         let network = Network::new(id.clone(), Arc::new(grants), backend, limits);
@@ -91,7 +93,7 @@ impl HostCapability for NetworkCapability {
         Http { context, hooks: Hooks { network: network.clone(), refuse: None } }
     }
 
-    fn link<T: Holds<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    fn link<T: HasCapability<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
         p2::http::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, http_of)?;
         let options = p2::LinkOptions::default();
         p2::http::types::add_to_linker::<_, WasiHttp>(linker, &(&options).into(), http_of)?;
@@ -115,8 +117,8 @@ struct Hooks {
 type Sending<T> = Box<dyn Future<Output = Result<T, Error>> + Send>;
 
 /// What wasmtime-wasi-http sees of a store.
-fn http_of<T: Holds<NetworkCapability>>(store: &mut T) -> WasiHttpCtxView<'_> {
-    let View { state, table, calls } = store.view();
+fn http_of<T: HasCapability<NetworkCapability>>(store: &mut T) -> WasiHttpCtxView<'_> {
+    let CapabilityView { state, table, calls } = store.view();
     state.hooks.refuse = Some(calls.refusals());
     WasiHttpCtxView { ctx: &mut state.context, table, hooks: &mut state.hooks }
 }

@@ -29,9 +29,9 @@ use super::client::{Network, RefusalMessages, SendError};
 use super::grants::NetworkGrants;
 use super::{HostCapability, MAX_HEADER_BYTES, NetworkCapability, get};
 use crate::capability::granted::{GrantedCapabilities, HostServices};
-use crate::capability::lifecycle::{PluginContext, Preparation};
+use crate::capability::host_capability::{CapabilityContext, PrepareContext};
 use crate::capability::services::{
-    AccessTokens, Connector, NetworkBackend, Resolver, Services, Stream, TokenRefusal,
+    AccessTokens, AuthChallenge, Connector, NetworkBackend, Resolver, Services, Stream,
 };
 use crate::load::remote_grants;
 use crate::observe::{PluginLog, PluginNotifications};
@@ -39,7 +39,7 @@ use tenon_types as types;
 
 /// What a server does with a connection, once it has heard a request.
 #[derive(Clone)]
-enum Server {
+enum ServerBehavior {
     Says(String),
     /// Says this over and over.
     Repeats(&'static str, &'static str),
@@ -53,17 +53,17 @@ enum Server {
 
 /// A network of its own.
 #[derive(Clone)]
-struct Net {
+struct FakeNetwork {
     /// What names lead to, one answer after the other; the last one stays.
     names: Arc<Mutex<VecDeque<Vec<IpAddr>>>>,
     resolved: Arc<Mutex<Vec<String>>>,
     connected: Arc<Mutex<Vec<SocketAddr>>>,
     heard: Arc<Mutex<Vec<u8>>>,
-    servers: Arc<Mutex<VecDeque<Server>>>,
+    servers: Arc<Mutex<VecDeque<ServerBehavior>>>,
 }
 
 #[async_trait]
-impl Resolver for Net {
+impl Resolver for FakeNetwork {
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         self.resolved.lock().unwrap().push(format!("{host}:{port}"));
         let mut names = self.names.lock().unwrap();
@@ -74,13 +74,13 @@ impl Resolver for Net {
 }
 
 #[async_trait]
-impl Connector for Net {
+impl Connector for FakeNetwork {
     async fn connect(&self, address: SocketAddr) -> io::Result<Box<dyn Stream>> {
         self.connected.lock().unwrap().push(address);
         let mut servers = self.servers.lock().unwrap();
         let server = if servers.len() > 1 { servers.pop_front() } else { servers.front().cloned() };
         let server = server.unwrap();
-        if let Server::Refuses = server {
+        if let ServerBehavior::Refuses = server {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let (ours, theirs) = duplex(64 << 10);
@@ -89,23 +89,23 @@ impl Connector for Net {
     }
 }
 
-async fn serve(server: Server, stream: DuplexStream, heard: Arc<Mutex<Vec<u8>>>) {
+async fn serve(server: ServerBehavior, stream: DuplexStream, heard: Arc<Mutex<Vec<u8>>>) {
     match server {
-        Server::Proves(config) => {
+        ServerBehavior::Proves(config) => {
             let Ok(stream) = TlsAcceptor::from(config).accept(stream).await else { return };
-            answer_with(Server::Says(OK.into()), stream, heard).await;
+            answer_with(ServerBehavior::Says(OK.into()), stream, heard).await;
         }
         server => answer_with(server, stream, heard).await,
     }
 }
 
-async fn answer_with(server: Server, mut stream: impl Stream, heard: Arc<Mutex<Vec<u8>>>) {
+async fn answer_with(server: ServerBehavior, mut stream: impl Stream, heard: Arc<Mutex<Vec<u8>>>) {
     let mut read = [0; 4096];
     let Ok(length @ 1..) = stream.read(&mut read).await else { return };
     heard.lock().unwrap().extend_from_slice(&read[..length]);
     let done = match server {
-        Server::Says(text) => stream.write_all(text.as_bytes()).await,
-        Server::Repeats(first, again) => {
+        ServerBehavior::Says(text) => stream.write_all(text.as_bytes()).await,
+        ServerBehavior::Repeats(first, again) => {
             let mut done = stream.write_all(first.as_bytes()).await;
             while done.is_ok() {
                 done = stream.write_all(again.as_bytes()).await;
@@ -113,11 +113,11 @@ async fn answer_with(server: Server, mut stream: impl Stream, heard: Arc<Mutex<V
             }
             done
         }
-        Server::Stops(text) => {
+        ServerBehavior::Stops(text) => {
             let _ = stream.write_all(text.as_bytes()).await;
             std::future::pending().await
         }
-        Server::Proves(_) | Server::Refuses => Ok(()),
+        ServerBehavior::Proves(_) | ServerBehavior::Refuses => Ok(()),
     };
     // The other side may have had enough.
     let _ = (done, stream.shutdown().await);
@@ -125,8 +125,8 @@ async fn answer_with(server: Server, mut stream: impl Stream, heard: Arc<Mutex<V
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
 
-impl Net {
-    fn new(names: &[&[&str]], server: Server) -> Self {
+impl FakeNetwork {
+    fn new(names: &[&[&str]], server: ServerBehavior) -> Self {
         let addresses = |names: &&[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
         Self {
             names: Arc::new(Mutex::new(names.iter().map(addresses).collect())),
@@ -208,8 +208,8 @@ async fn refused(network: &Network, url: &str) -> RefusalMessages {
 }
 
 /// What a request comes to that a server answers in some way.
-async fn fails(server: Server, limits: Limits, options: RequestOptions) -> Error {
-    let net = Net::new(&[&["8.8.8.8"]], server);
+async fn fails(server: ServerBehavior, limits: Limits, options: RequestOptions) -> Error {
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], server);
     let network = net.network(&["http://a.com"], limits);
     match answer(&network, request("GET", "http://a.com/", ""), options).await {
         Err(SendError::Failed(error)) => error,
@@ -220,7 +220,7 @@ async fn fails(server: Server, limits: Limits, options: RequestOptions) -> Error
 #[tokio::test]
 async fn what_is_granted_is_sent_as_it_was_checked() {
     let check = async |url: &str, line: &str, host: &str| {
-        let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+        let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
         let network = net.network(&["http://*:*/*"], Limits::default());
         assert_eq!(ask(&network, url).await.unwrap(), (200, "hi".into()), "{url}");
         let heard = net.heard();
@@ -236,7 +236,7 @@ async fn what_is_granted_is_sent_as_it_was_checked() {
 
 #[tokio::test]
 async fn the_method_the_headers_and_the_body_arrive() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
     let network = net.network(&["POST http://a.com/*"], Limits::default());
     let mut posted = request("POST", "http://a.com/x", "the body");
     posted.headers_mut().insert("x-y", "z".parse().unwrap());
@@ -251,7 +251,7 @@ async fn the_method_the_headers_and_the_body_arrive() {
 
 #[tokio::test]
 async fn what_is_not_granted_is_refused_before_anybody_is_asked() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
     let network = net.network(&["GET http://a.com/v1/*"], Limits::default());
     let said = refusal(&network, "https://a.com:8443/v1/x?key=secret").await;
     assert_eq!(
@@ -269,7 +269,7 @@ async fn what_is_not_granted_is_refused_before_anybody_is_asked() {
 
 #[tokio::test]
 async fn a_method_that_a_header_names_must_be_granted_too() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
     let with = async |grants: &[&str], header: &'static str, value: &str| {
         let network = net.network(grants, Limits::default());
         let mut request = request("POST", "http://a.com/x", "");
@@ -303,7 +303,7 @@ async fn a_method_that_a_header_names_must_be_granted_too() {
 
 #[tokio::test]
 async fn a_request_that_is_none_is_not_sent() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
     let network = net.network(&["http://*/*"], Limits::default());
     let check = async |request: Request<WasiBody>| match answer(
         &network,
@@ -340,7 +340,7 @@ async fn a_request_that_is_none_is_not_sent() {
 
 #[tokio::test]
 async fn a_name_is_resolved_once_and_what_was_checked_is_connected_to() {
-    let net = Net::new(&[&["8.8.8.8"], &["10.0.0.5"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"], &["10.0.0.5"]], ServerBehavior::Says(OK.into()));
     let network = net.network(&["http://a.com:8080/*"], Limits::default());
     ask(&network, "http://a.com:8080/").await.unwrap();
     assert_eq!(*net.resolved.lock().unwrap(), ["a.com:8080"]);
@@ -379,7 +379,7 @@ async fn no_name_leads_to_an_address_that_is_not_public() {
         "64:ff9b::a9fe:a9fe",
         "2002:7f00:1::",
     ] {
-        let net = Net::new(&[&[address]], Server::Says(OK.into()));
+        let net = FakeNetwork::new(&[&[address]], ServerBehavior::Says(OK.into()));
         let network = net.network(&["http://*:*/*", "http://a.com/*"], Limits::default());
         let RefusalMessages { said, logged } = refused(&network, "http://a.com/").await;
         assert!(said.contains("GET http://a.com/ at an address that is not public is"), "{said}");
@@ -401,7 +401,10 @@ async fn no_name_leads_to_an_address_that_is_not_public() {
 
 #[tokio::test]
 async fn of_several_addresses_only_those_are_tried_that_may_be_reached() {
-    let net = Net::new(&[&["10.0.0.5", "8.8.8.8", "::1", "2606:4700::1"]], Server::Refuses);
+    let net = FakeNetwork::new(
+        &[&["10.0.0.5", "8.8.8.8", "::1", "2606:4700::1"]],
+        ServerBehavior::Refuses,
+    );
     let network = net.network(&["http://a.com"], Limits::default());
     let failed = ask(&network, "http://a.com/").await;
     assert!(matches!(failed, Err(SendError::Failed(Error::ConnectionRefused))), "{failed:?}");
@@ -410,7 +413,7 @@ async fn of_several_addresses_only_those_are_tried_that_may_be_reached() {
 
 #[tokio::test]
 async fn a_server_proves_the_name_that_was_asked_for() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says("no TLS".into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says("no TLS".into()));
     let network = net.network(&["https://a.com"], Limits::default());
     let failed = ask(&network, "https://a.com/").await;
     assert!(matches!(failed, Err(SendError::Failed(Error::TlsProtocolError))), "{failed:?}");
@@ -425,7 +428,7 @@ async fn a_server_proves_the_name_that_was_asked_for() {
 async fn what_a_server_proves_is_looked_at() {
     let check = async |trusted: bool, name: &str| {
         let (roots, server) = proof();
-        let net = Net::new(&[&["8.8.8.8"]], Server::Proves(server));
+        let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Proves(server));
         let roots = if trusted { roots } else { RootCertStore::empty() };
         let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         let network = net.network_with(&["https://*"], Limits::default(), Arc::new(client));
@@ -461,22 +464,22 @@ async fn a_response_has_an_end() {
     let is_too_big = |error: &Error| matches!(error, Error::HttpResponseBodySize(Some(1000)));
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-    let announced = Server::Says("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n".into());
+    let announced = ServerBehavior::Says("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n".into());
     let error = fails(announced, small.clone(), defaults).await;
     assert!(is_too_big(&error), "{error}");
-    let endless = Server::Repeats(chunked, "5\r\nagain\r\n");
+    let endless = ServerBehavior::Repeats(chunked, "5\r\nagain\r\n");
     let error = fails(endless, small.clone(), defaults).await;
     assert!(is_too_big(&error), "{error}");
 
     let began = Instant::now();
-    let error = fails(Server::Stops(""), small.clone(), defaults).await;
+    let error = fails(ServerBehavior::Stops(""), small.clone(), defaults).await;
     assert!(matches!(error, Error::HttpResponseTimeout), "{error}");
     assert_eq!(began.elapsed().as_secs(), 30);
 
     // Slow, but never silent.
     let slow = Limits { wall: Duration::from_secs(30), ..Limits::default() };
     let began = Instant::now();
-    let error = fails(Server::Repeats(chunked, "1\r\nx\r\n"), slow, defaults).await;
+    let error = fails(ServerBehavior::Repeats(chunked, "1\r\nx\r\n"), slow, defaults).await;
     assert!(matches!(error, Error::HttpResponseTimeout), "{error}");
     assert_eq!(began.elapsed().as_secs(), 30);
 
@@ -486,14 +489,14 @@ async fn a_response_has_an_end() {
     for (first_byte_timeout, expected) in [(second, 1), (None, 300), (year, 300)] {
         let began = Instant::now();
         let options = RequestOptions { first_byte_timeout, ..defaults };
-        let error = fails(Server::Stops(""), patient.clone(), options).await;
+        let error = fails(ServerBehavior::Stops(""), patient.clone(), options).await;
         assert!(matches!(error, Error::ConnectionReadTimeout), "{error}");
         assert_eq!(began.elapsed().as_secs(), expected);
     }
     for (between_bytes_timeout, expected) in [(second, 1), (None, 60), (year, 60)] {
         let began = Instant::now();
         let options = RequestOptions { between_bytes_timeout, ..defaults };
-        let error = fails(Server::Stops(chunked), patient.clone(), options).await;
+        let error = fails(ServerBehavior::Stops(chunked), patient.clone(), options).await;
         assert!(matches!(error, Error::ConnectionReadTimeout), "{error}");
         assert_eq!(began.elapsed().as_secs(), expected);
     }
@@ -502,7 +505,7 @@ async fn a_response_has_an_end() {
 #[tokio::test]
 async fn a_few_responses_may_come_before_the_response() {
     let hints = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(format!("{hints}{OK}")));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(format!("{hints}{OK}")));
     let network = net.network(&["http://a.com"], Limits::default());
     assert_eq!(ask(&network, "http://a.com/").await.unwrap(), (200, "hi".into()));
 }
@@ -510,7 +513,7 @@ async fn a_few_responses_may_come_before_the_response() {
 #[tokio::test]
 async fn a_response_that_is_none_is_an_error() {
     let check = async |said: &str| {
-        fails(Server::Says(said.into()), Limits::default(), RequestOptions::default()).await
+        fails(ServerBehavior::Says(said.into()), Limits::default(), RequestOptions::default()).await
     };
     let error =
         check("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n");
@@ -522,7 +525,7 @@ async fn a_response_that_is_none_is_an_error() {
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
     let error = check("").await;
     assert!(matches!(error, Error::HttpResponseIncomplete), "{error}");
-    let endless = Server::Repeats("", "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
+    let endless = ServerBehavior::Repeats("", "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
     let error = fails(endless, Limits::default(), RequestOptions::default()).await;
     assert!(matches!(error, Error::HttpProtocolError), "{error}");
     let error =
@@ -534,7 +537,7 @@ async fn a_response_that_is_none_is_an_error() {
 
 #[tokio::test]
 async fn what_a_plugin_sends_is_bounded() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Stops(""));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Stops(""));
     let limits = Limits { transfer: 5, ..Limits::default() };
     let network = net.network(&["http://a.com"], limits);
     let posted = request("POST", "http://a.com/", "123456");
@@ -559,7 +562,7 @@ async fn what_a_plugin_sends_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_are_bounded_and_become_free_again() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
     let network = net.network(&["http://a.com"], Limits::default());
     let mut open = Vec::new();
     for _ in 0..64 {
@@ -582,7 +585,11 @@ fn words(error: types::Error) -> String {
     }
 }
 
-async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::GetResponse, String> {
+async fn fetch(
+    net: &FakeNetwork,
+    grants: &[&str],
+    url: &str,
+) -> Result<super::GetResponse, String> {
     let network = net.network(grants, Limits::default());
     let granted = GrantedCapabilities::new("p".into(), Grants::default(), Arc::default());
     get(&granted, Some(&network), url, 20).await.map_err(words)
@@ -591,14 +598,16 @@ async fn fetch(net: &Net, grants: &[&str], url: &str) -> Result<super::GetRespon
 #[tokio::test]
 async fn a_script_follows_redirects_as_far_as_they_are_granted() {
     let redirect = |to: &str| {
-        Server::Says(format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"))
+        ServerBehavior::Says(format!(
+            "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"
+        ))
     };
-    let net = Net::new(&[&["8.8.8.8"]], Server::Refuses);
-    let serve = |servers: Vec<Server>| *net.servers.lock().unwrap() = servers.into();
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Refuses);
+    let serve = |servers: Vec<ServerBehavior>| *net.servers.lock().unwrap() = servers.into();
     let granted = ["http://a.com", "http://b.com/x"];
 
     let ok = "HTTP/1.1 200 OK\r\nA: 1\r\nA: 2\r\ncontent-length: 3\r\n\r\nh\u{e9}";
-    serve(vec![redirect("/y"), redirect("http://b.com/x#z"), Server::Says(ok.into())]);
+    serve(vec![redirect("/y"), redirect("http://b.com/x#z"), ServerBehavior::Says(ok.into())]);
     let fetched = fetch(&net, &granted, "http://a.com/").await.unwrap();
     assert_eq!((fetched.status, fetched.body.as_str()), (200, "h\u{e9}"));
     assert_eq!(fetched.headers["a"], "1, 2");
@@ -606,7 +615,7 @@ async fn a_script_follows_redirects_as_far_as_they_are_granted() {
     assert!(net.heard().contains("user-agent: tenon/"), "{}", net.heard());
 
     for to in ["http://b.com/y", "http://c.com/", "https://a.com/", "http://10.0.0.1/"] {
-        serve(vec![redirect(to), Server::Says(ok.into())]);
+        serve(vec![redirect(to), ServerBehavior::Says(ok.into())]);
         let said = fetch(&net, &granted, "http://a.com/").await.err().unwrap();
         assert!(said.contains(&format!("GET {to} is not granted")), "{said}");
     }
@@ -619,11 +628,11 @@ async fn a_script_follows_redirects_as_far_as_they_are_granted() {
 
 #[tokio::test]
 async fn what_a_script_fetches_is_bounded_text() {
-    let net = Net::new(&[&["8.8.8.8"]], Server::Refuses);
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Refuses);
     let check = async |body: &str, expected: Result<&str, &str>| {
         let length = body.len();
         let said = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
-        *net.servers.lock().unwrap() = [Server::Says(said)].into();
+        *net.servers.lock().unwrap() = [ServerBehavior::Says(said)].into();
         match (fetch(&net, &["http://a.com"], "http://a.com/").await, expected) {
             (Ok(fetched), Ok(expected)) => assert_eq!(fetched.body, expected),
             (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
@@ -648,7 +657,7 @@ async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() 
     };
     let grants = remote_grants(&remote).expect("it has an origin");
     let attempt = async |method: &str, url: &str| {
-        let net = Net::new(&[&["8.8.8.8"]], Server::Says(OK.into()));
+        let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Says(OK.into()));
         let granted = NetworkGrants::of(&grants).expect("it is granted");
         let network = net.granted(granted, Limits::default(), OnceLock::new());
         let sent = answer(&network, request(method, url, ""), RequestOptions::default()).await;
@@ -685,7 +694,7 @@ async fn the_bridge_to_a_server_elsewhere_reaches_its_origin_and_nothing_else() 
 /// it is checked for each request, as for any plugin.
 #[tokio::test]
 async fn a_bridge_reaches_its_server_and_nothing_else() {
-    let net = Net::new(&[&["93.184.215.14"]], Server::Says(OK.into()));
+    let net = FakeNetwork::new(&[&["93.184.215.14"]], ServerBehavior::Says(OK.into()));
     let services = Services {
         network: NetworkBackend {
             resolver: Arc::new(net.clone()),
@@ -701,13 +710,13 @@ async fn a_bridge_reaches_its_server_and_nothing_else() {
     let host_services = Arc::new(HostServices::new(services));
     let granted = GrantedCapabilities::new("p".into(), grants.clone(), host_services);
     let log = PluginLog::new("p".into(), Redactor::new(&SecretValues::default()), 1);
-    let context = PluginContext {
+    let context = CapabilityContext {
         id: "p".into(),
         kind: PluginKind::Mcp,
         log: Arc::new(log),
         granted: Arc::new(granted),
     };
-    let network = NetworkCapability::prepare(&Preparation {
+    let network = NetworkCapability::prepare(&PrepareContext {
         context: &context,
         grants: &grants,
         limits: &Limits::default(),
@@ -742,7 +751,7 @@ impl AccessTokens for FakeTokens {
         self.tokens.lock().unwrap().pop_front().map(Secret::new)
     }
 
-    async fn renewed(&self, _: &str, refusal: &TokenRefusal<'_>) -> Option<Secret> {
+    async fn renewed(&self, _: &str, refusal: &AuthChallenge<'_>) -> Option<Secret> {
         let token = refusal.token.map(|token| token.reveal().to_string());
         self.refused.lock().unwrap().push((token, refusal.challenges.to_vec()));
         self.tokens.lock().unwrap().pop_front().map(Secret::new)
@@ -750,7 +759,7 @@ impl AccessTokens for FakeTokens {
 }
 
 /// What a server heard of a request to it that the bridge sent, and what came of the request.
-struct AuthorizedRequest {
+struct ObservedRequest {
     heard: String,
     status: u16,
     refused: Vec<(Option<String>, Vec<String>)>,
@@ -761,7 +770,7 @@ async fn send_authorized(
     headers: &[(&'static str, &str)],
     tokens: &[&'static str],
     answers: &[&str],
-) -> AuthorizedRequest {
+) -> ObservedRequest {
     let tokens = Arc::new(FakeTokens {
         tokens: Mutex::new(tokens.iter().copied().collect()),
         refused: Mutex::default(),
@@ -769,8 +778,8 @@ async fn send_authorized(
     let secrets = Arc::<KnownSecrets>::default();
     let server = "https://a.com/mcp".parse().unwrap();
     let authorization = ServerAuthorization::new(server, tokens.clone(), secrets.clone());
-    let net = Net::new(&[&["8.8.8.8"]], Server::Refuses);
-    let servers = answers.iter().map(|answer| Server::Says(answer.to_string()));
+    let net = FakeNetwork::new(&[&["8.8.8.8"]], ServerBehavior::Refuses);
+    let servers = answers.iter().map(|answer| ServerBehavior::Says(answer.to_string()));
     *net.servers.lock().unwrap() = servers.collect();
     let grants = ["http://*:*/*", "https://*:*/*"];
     let grants = grants.iter().map(|text| Arc::new(UrlGrant::parse(text).unwrap())).collect();
@@ -793,11 +802,11 @@ async fn send_authorized(
     let masks = secrets.redactor().is_some_and(|redactor| redactor.holds("is hush-token-1"));
     assert_eq!(masks, sent, "a token that was sent is known to be a secret");
     let refused = tokens.refused.lock().unwrap().clone();
-    AuthorizedRequest { heard, status, refused }
+    ObservedRequest { heard, status, refused }
 }
 
 /// A network whose connections are secure by themselves.
-struct SecureNet(Net);
+struct SecureNet(FakeNetwork);
 
 #[async_trait]
 impl Connector for SecureNet {

@@ -30,17 +30,17 @@ pub(crate) fn describe() {
 }
 
 /// Counts the traffic of one server.
-pub(crate) struct TrafficCounter {
-    sent: Direction,
-    received: Direction,
+pub(crate) struct ServerTraffic {
+    sent: DirectionCounter,
+    received: DirectionCounter,
 }
 
-struct Direction {
+struct DirectionCounter {
     bytes: AtomicU64,
     metric: Counter,
 }
 
-impl Direction {
+impl DirectionCounter {
     fn new(plugin: &str, direction: &'static str) -> Self {
         let metric = counter!(BYTES, "plugin" => plugin.to_string(), "direction" => direction);
         Self { bytes: AtomicU64::new(0), metric }
@@ -52,9 +52,9 @@ impl Direction {
     }
 }
 
-impl TrafficCounter {
+impl ServerTraffic {
     pub(crate) fn new(plugin: &str) -> Arc<Self> {
-        let [sent, received] = ["sent", "received"].map(|of| Direction::new(plugin, of));
+        let [sent, received] = ["sent", "received"].map(|of| DirectionCounter::new(plugin, of));
         Arc::new(Self { sent, received })
     }
 
@@ -75,7 +75,7 @@ impl TrafficCounter {
 /// The host's end of a connection of the server's.
 pub(super) struct CountedStream<S> {
     stream: S,
-    traffic: Arc<TrafficCounter>,
+    traffic: Arc<ServerTraffic>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tenon_config::discover::Server;
 use tenon_config::files::{Digest, MAX_CONFIGURATION_BYTES, claim, read_private, real_or_absolute};
 use tenon_config::host_environment::HostEnvironment;
-use tenon_config::pins::Definition;
+use tenon_config::pins::McpDefinition;
 use tenon_types::{Identity, Registration, ToolAnnotations, ToolDefinition};
 
 use crate::capability::services::Offers;
@@ -205,7 +205,7 @@ impl ToolForm {
             let texts = [&form.output_schema, &form.extra].into_iter().flatten();
             let mut texts = texts.chain([&form.input_schema]);
             let is_json = texts.all(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
-            let definition = is_json.then(|| Definition::of_tool(&form.clone().into()));
+            let definition = is_json.then(|| McpDefinition::of_tool(&form.clone().into()));
             definition.map(|definition| definition.firm_sha256().to_string())
         };
         firm(self).is_some_and(|own| Some(own) == firm(other))

@@ -4,10 +4,10 @@
 //! wants to know of it, and what keeps a broken server from costing more than itself: a budget of
 //! [starts](Supervision::max_restarts), and a [`breaker`] for calls.
 
+mod access_recorder;
 mod breaker;
 mod child;
 mod listing_cache;
-mod recorder;
 mod starts;
 
 use serde::Serialize;
@@ -15,26 +15,26 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenon_config::pins::{Definition, DefinitionKind, PinnedServer};
+use tenon_config::pins::{DefinitionKind, McpDefinition, PinSubject};
 use tenon_types::Registration;
 use tokio::time::Instant;
 
 use crate::call::mask::Masked;
 use crate::call::{Failure, within};
-use crate::capability::network::{NetworkTraffic, TrafficCounter};
+use crate::capability::network::{NetworkTraffic, ServerTraffic};
 use crate::capability::services::{Pins, ask_pins};
 use crate::observe::PluginNotifications;
 use crate::observe::event::Event;
 pub(crate) use crate::observe::event::{BreakerState, ServerState};
+pub use access_recorder::{AccessRecorder, UngrantedAccesses};
 use breaker::Breaker;
 pub(crate) use child::{
     Child, ChildEvent, ChildSlot, ChildSpec, ExitStatus, OversizedLine, ServerConfinement,
     unavailable,
 };
 pub(crate) use listing_cache::ListingCache;
-pub use recorder::{ServerAttempts, ServerRecorder};
 pub use starts::StartQueueProgress;
-pub(crate) use starts::{StartObserver, StartOrder, StartQueue};
+pub(crate) use starts::{StartObserver, StartPriority, StartQueue};
 pub(crate) use tenon_config::config::Supervision;
 
 /// How a server fares.
@@ -104,7 +104,7 @@ pub(crate) struct Supervisor {
     starts: StartQueue,
     startup: Duration,
     confinement: Option<ConfinementState>,
-    traffic: Option<Arc<TrafficCounter>>,
+    traffic: Option<Arc<ServerTraffic>>,
     watched: Mutex<SupervisorState>,
 }
 
@@ -121,7 +121,7 @@ struct SupervisorState {
     stderr: Vec<String>,
     breaker: Breaker,
     /// Who remembers what it said of what it lists.
-    pins: Option<(Arc<dyn Pins>, PinnedServer)>,
+    pins: Option<(Arc<dyn Pins>, PinSubject)>,
     /// What of that is held, and why.
     held: BTreeMap<(DefinitionKind, String), String>,
     /// Its launcher made no namespaces.
@@ -183,9 +183,9 @@ impl Supervisor {
             return within(time, start).await;
         }
         let order = match (self.transport, is_called) {
-            ("stdio", true) => StartOrder::First,
-            ("stdio", false) => StartOrder::InTurn,
-            _ => StartOrder::AtOnce,
+            ("stdio", true) => StartPriority::First,
+            ("stdio", false) => StartPriority::InTurn,
+            _ => StartPriority::AtOnce,
         };
         let timed = async {
             let began = Instant::now();
@@ -208,7 +208,7 @@ impl Supervisor {
     }
 
     /// The same, of a server whose traffic is counted.
-    pub(crate) fn with_traffic(self, traffic: Option<Arc<TrafficCounter>>) -> Self {
+    pub(crate) fn with_traffic(self, traffic: Option<Arc<ServerTraffic>>) -> Self {
         Self { traffic, ..self }
     }
 
@@ -341,7 +341,7 @@ impl Supervisor {
     }
 
     /// From now on, what it lists is compared with what it listed when it was first seen.
-    pub(crate) fn pin(&self, pins: Arc<dyn Pins>, server: PinnedServer) {
+    pub(crate) fn pin(&self, pins: Arc<dyn Pins>, server: PinSubject) {
         self.watched().pins = Some((pins, server));
     }
 
@@ -355,7 +355,7 @@ impl Supervisor {
     pub(crate) async fn compare(
         &self,
         kind: DefinitionKind,
-        listed: Vec<(String, Definition)>,
+        listed: Vec<(String, McpDefinition)>,
         is_whole: bool,
     ) {
         let Some((pins, server)) = self.watched().pins.clone() else { return };

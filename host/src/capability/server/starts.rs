@@ -37,7 +37,7 @@ pub(crate) type StartObserver = Arc<dyn Fn(&StartQueueProgress<'_>) + Send + Syn
 
 /// When a server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StartOrder {
+pub(crate) enum StartPriority {
     /// Before those that nobody waits for.
     First,
     /// After those that were queued before it.
@@ -117,21 +117,21 @@ impl StartQueue {
 
     /// Has the server of a plugin go first, and the others wait until it is queued or what is
     /// returned is dropped.
-    pub(crate) fn expect(&self, plugin: &str) -> StartReservation {
+    pub(crate) fn expect(&self, plugin: &str) -> PriorityStart {
         self.state().expected.insert(plugin.to_string());
-        StartReservation { queue: self.clone(), plugin: plugin.to_string() }
+        PriorityStart { queue: self.clone(), plugin: plugin.to_string() }
     }
 
     /// Starts a server when it is its turn. The time until then is not the start's.
     pub(crate) async fn run<T>(
         &self,
         plugin: &Arc<str>,
-        order: StartOrder,
+        order: StartPriority,
         start: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let mut entry = QueueEntry::new(self, plugin);
         let slot = match order {
-            StartOrder::AtOnce => {
+            StartPriority::AtOnce => {
                 self.state().expected.remove(&**plugin);
                 self.hand_out();
                 None
@@ -151,12 +151,12 @@ impl StartQueue {
         result
     }
 
-    async fn slot(&self, plugin: &str, order: StartOrder) -> Option<StartSlot> {
+    async fn slot(&self, plugin: &str, order: StartPriority) -> Option<StartSlot> {
         let (sender, slot) = oneshot::channel();
         {
             let mut state = self.state();
             let is_expected = state.expected.remove(plugin);
-            match is_expected || order == StartOrder::First {
+            match is_expected || order == StartPriority::First {
                 true => state.first.push_back(sender),
                 false => state.in_turn.push_back(sender),
             }
@@ -194,12 +194,12 @@ impl StartQueue {
 }
 
 /// See [`StartQueue::expect`].
-pub(crate) struct StartReservation {
+pub(crate) struct PriorityStart {
     queue: StartQueue,
     plugin: String,
 }
 
-impl Drop for StartReservation {
+impl Drop for PriorityStart {
     fn drop(&mut self) {
         self.queue.state().expected.remove(&self.plugin);
         self.queue.hand_out();
@@ -210,11 +210,11 @@ impl Drop for StartReservation {
 struct QueueEntry<'a> {
     queue: &'a StartQueue,
     plugin: &'a Arc<str>,
-    stage: Stage,
+    stage: QueueStage,
 }
 
 #[derive(PartialEq)]
-enum Stage {
+enum QueueStage {
     Waiting,
     Starting,
     Ended,
@@ -225,14 +225,14 @@ impl<'a> QueueEntry<'a> {
         let mut state = queue.state();
         state.waiting += 1;
         state.tell();
-        Self { queue, plugin, stage: Stage::Waiting }
+        Self { queue, plugin, stage: QueueStage::Waiting }
     }
 
     fn begin(&mut self) {
         let mut state = self.queue.state();
         state.waiting -= 1;
         state.starting.push(self.plugin.clone());
-        self.stage = Stage::Starting;
+        self.stage = QueueStage::Starting;
         state.tell();
     }
 
@@ -243,7 +243,7 @@ impl<'a> QueueEntry<'a> {
             true => state.ready += 1,
             false => state.failed += 1,
         }
-        self.stage = Stage::Ended;
+        self.stage = QueueStage::Ended;
         state.tell();
     }
 }
@@ -252,9 +252,9 @@ impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         match self.stage {
-            Stage::Waiting => state.waiting -= 1,
-            Stage::Starting => state.remove(self.plugin),
-            Stage::Ended => return,
+            QueueStage::Waiting => state.waiting -= 1,
+            QueueStage::Starting => state.remove(self.plugin),
+            QueueStage::Ended => return,
         }
         state.tell();
     }
@@ -321,7 +321,7 @@ mod tests {
                     now.fetch_sub(1, Ordering::SeqCst);
                     Ok(())
                 };
-                queue.run(&id(number), StartOrder::InTurn, start).await
+                queue.run(&id(number), StartPriority::InTurn, start).await
             });
             assert!(join_all(starts).await.iter().all(Result::is_ok));
             assert_eq!(most.into_inner(), slots);
@@ -353,7 +353,7 @@ mod tests {
             sleep(Duration::from_millis(after)).await;
             queue.run(&plugin.into(), place, noted(&order, plugin)).await
         };
-        use StartOrder::{AtOnce, First, InTurn};
+        use StartPriority::{AtOnce, First, InTurn};
         let _ = tokio::join!(
             run("one", InTurn, 0),
             run("two", InTurn, 0),
@@ -374,8 +374,8 @@ mod tests {
         let (elsewhere, here) = (id(1), id(2));
         let both = async {
             tokio::join!(
-                queue.run(&elsewhere, StartOrder::AtOnce, pending::<Result<(), Failure>>()),
-                queue.run(&here, StartOrder::InTurn, async { Ok(()) }),
+                queue.run(&elsewhere, StartPriority::AtOnce, pending::<Result<(), Failure>>()),
+                queue.run(&here, StartPriority::InTurn, async { Ok(()) }),
             )
         };
         assert!(timeout(Duration::from_secs(1), both).await.is_err());
@@ -387,7 +387,7 @@ mod tests {
         let (queue, order) = (queue(1), Mutex::default());
         let expected = queue.expect("expected");
         let one = "one".into();
-        let run = queue.run(&one, StartOrder::InTurn, noted(&order, "one"));
+        let run = queue.run(&one, StartPriority::InTurn, noted(&order, "one"));
         let ((), result) = tokio::join!(async { drop(expected) }, run);
         assert!(result.is_ok());
     }
@@ -399,11 +399,11 @@ mod tests {
         let never = || pending::<Result<(), Failure>>();
         let short = Duration::from_secs(1);
         let (one, two) = tokio::join!(
-            timeout(short, queue.run(&first, StartOrder::InTurn, never())),
-            timeout(short, queue.run(&second, StartOrder::InTurn, never())),
+            timeout(short, queue.run(&first, StartPriority::InTurn, never())),
+            timeout(short, queue.run(&second, StartPriority::InTurn, never())),
         );
         assert!(one.is_err() && two.is_err());
-        let third = queue.run(&third, StartOrder::InTurn, async { Ok(()) });
+        let third = queue.run(&third, StartPriority::InTurn, async { Ok(()) });
         assert!(timeout(short, third).await.is_ok());
         assert_eq!(queue.state().taken, 0);
     }
@@ -415,8 +415,8 @@ mod tests {
         let long = sleeps(3 * SLOT_TIME);
         let both = async {
             tokio::join!(
-                queue.run(&slow, StartOrder::InTurn, long),
-                timeout(2 * SLOT_TIME, queue.run(&next, StartOrder::InTurn, noted(&order, "2"))),
+                queue.run(&slow, StartPriority::InTurn, long),
+                timeout(2 * SLOT_TIME, queue.run(&next, StartPriority::InTurn, noted(&order, "2"))),
             )
         };
         let (slow, next) = both.await;
@@ -435,8 +435,8 @@ mod tests {
         let (a, b) = ("a".into(), "b".into());
         let fails = async { Err::<(), _>(Failure::Lost("it ended".into())) };
         let _ = tokio::join!(
-            queue.run(&a, StartOrder::InTurn, sleeps(Duration::from_secs(1))),
-            queue.run(&b, StartOrder::InTurn, fails),
+            queue.run(&a, StartPriority::InTurn, sleeps(Duration::from_secs(1))),
+            queue.run(&b, StartPriority::InTurn, fails),
         );
         let expected = ["0 0 1 ", "0 0 1 a", "0 0 2 a", "1 0 2 ", "1 0 2 b", "1 1 2 "];
         assert_eq!(*seen.lock().unwrap(), expected);

@@ -17,7 +17,7 @@ pub trait AccessTokens: Send + Sync + 'static {
 
     /// Returns a token with which a refused request is sent once more, or `None` if there is no other. The default returns
     /// `None`.
-    async fn renewed(&self, server: &str, refusal: &TokenRefusal<'_>) -> Option<Secret> {
+    async fn renewed(&self, server: &str, refusal: &AuthChallenge<'_>) -> Option<Secret> {
         let _ = (server, refusal);
         None
     }
@@ -26,7 +26,7 @@ pub trait AccessTokens: Send + Sync + 'static {
 /// A server has refused a request: with the status 401, or with 403 because the token is not good for this.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct TokenRefusal<'a> {
+pub struct AuthChallenge<'a> {
     /// The token that the request had.
     pub token: Option<&'a Secret>,
     /// The values of `WWW-Authenticate` in the response: what the server asks for, after RFC 6750 and RFC 9728.

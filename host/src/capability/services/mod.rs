@@ -4,9 +4,9 @@
 //! Plugins reach a service only if their manifest requests it and the host's [`Approver`] grants it.
 
 mod access_tokens;
-mod in_store;
 mod interceptor;
-mod state;
+mod lazy_in_store;
+mod state_backend;
 mod tls;
 
 use async_trait::async_trait;
@@ -22,23 +22,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
-pub use crate::call::approver::{ApprovalScope, CallApproval, CallApprover, CallToApprove};
+pub use crate::call::approver::{ApprovalScope, ApproverDecision, CallApprover, CallToApprove};
 pub use crate::call::client::{
-    CallClient, CallerClient, ClientFeature, ClientFeatures, LogMessage, Offers, Progress,
-    Requester,
+    AskingPlugin, CallClient, CallerClient, ClientFeature, ClientFeatures, LogMessage, Offers,
+    Progress,
 };
-pub use access_tokens::{AccessTokens, TokenRefusal};
-pub(crate) use in_store::InStore;
+pub use access_tokens::{AccessTokens, AuthChallenge};
 pub use interceptor::{HostCall, HostCallInterceptor};
-pub(crate) use state::StateBackend;
+pub(crate) use lazy_in_store::LazyInStore;
+pub(crate) use state_backend::StateBackend;
 pub use tenon_call_approvals::{
-    Approval as PendingCall, ApprovalState, AskedCall, CallApprovalError, StandingApproval,
+    Approval as PendingCall, ApprovalState, CallApprovalError, CallDetails, StandingApproval,
 };
-pub use tenon_config::approval::{
-    Approval, ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantWarning, ServerParameters,
+pub use tenon_config::approver::{
+    ApprovalChange, ApprovalRequest, Approver, GrantAll, GrantDecision, GrantWarning,
+    ServerParameters,
 };
 pub use tenon_config::pins::{
-    ChangedPart, Definition, DefinitionKind, HeldDefinition, ObservedDefinitions, PinCheck,
+    ChangedPart, DefinitionKind, HeldDefinition, McpDefinition, ObservedDefinitions, PinCheck,
     PinError, PinFile, PinMode, Pins, UnstablePart,
 };
 pub use tenon_config::secret::{Secret, SecretStore};
@@ -47,9 +48,9 @@ pub use tenon_config::secret::{Secret, SecretStore};
 pub use tenon_store::FILE_NAME as STATE_FILE;
 pub use tenon_store::{
     Bucket, BucketUsage, Durability, ENTRY_OVERHEAD_BYTES, Item, ItemOutcome, ItemPage, ItemQuota,
-    ItemStore, KeyPage, LazyStore, LogCheck, LogEntry, LogHash, LogPolicy, LogStore, LogSummary,
-    MAX_BATCH_ENTRIES, MAX_PAGE_KEYS, NewEntry, Quota, Scope, SqliteStore, StateStore, Store,
-    StoreError, SwapOutcome,
+    ItemStore, KeyPage, LazyStore, LogEntry, LogHash, LogIntegrity, LogPolicy, LogStore,
+    LogSummary, MAX_BATCH_ENTRIES, MAX_PAGE_KEYS, NewEntry, Quota, Scope, SqliteStore, StateStore,
+    Store, StoreError, SwapOutcome,
 };
 pub use tenon_types::{Memory, OutgoingMessage};
 
@@ -264,19 +265,19 @@ pub(crate) async fn ask_pins(
 mod tests {
     use super::*;
     use std::thread::{self, ThreadId};
-    use tenon_config::pins::PinnedServer;
+    use tenon_config::pins::PinSubject;
     use tenon_types::ToolDefinition;
     use tokio::sync::mpsc;
 
     fn seen() -> Vec<(PinMode, Vec<ObservedDefinitions>)> {
-        let server = PinnedServer {
+        let server = PinSubject {
             plugin: "p".into(),
             named_in: "/no/such/tenon.toml".into(),
             server: "1".into(),
             mode: PinMode::Hold,
         };
         let definition =
-            Definition::of_tool(&ToolDefinition::new("t", "d", &serde_json::json!({})));
+            McpDefinition::of_tool(&ToolDefinition::new("t", "d", &serde_json::json!({})));
         let definitions = [("t".to_string(), definition)].into_iter();
         vec![(PinMode::Hold, vec![server.seen(DefinitionKind::Tool, definitions, true)])]
     }
@@ -295,9 +296,9 @@ mod tests {
         assert!(quarantine.of("p", DefinitionKind::Tool, "t").is_some_and(|hold| !hold.is_warning));
     }
 
-    struct SaysWhere(mpsc::UnboundedSender<ThreadId>);
+    struct ThreadReportingPins(mpsc::UnboundedSender<ThreadId>);
 
-    impl Pins for SaysWhere {
+    impl Pins for ThreadReportingPins {
         fn check(&self, _: &[ObservedDefinitions]) -> Result<PinCheck, PinError> {
             self.0.send(thread::current().id()).expect("somebody listens");
             Ok(PinCheck::default())
@@ -307,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn pins_are_asked_on_a_thread_that_may_block_and_only_for_what_is_compared() {
         let (sender, mut threads) = mpsc::unbounded_channel();
-        let pins: Arc<dyn Pins> = Arc::new(SaysWhere(sender));
+        let pins: Arc<dyn Pins> = Arc::new(ThreadReportingPins(sender));
         let quarantine = ask_pins(pins.clone(), seen()).await;
         assert!(quarantine.of("p", DefinitionKind::Tool, "t").is_none());
         assert_ne!(threads.recv().await, Some(thread::current().id()));

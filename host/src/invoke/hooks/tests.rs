@@ -240,10 +240,10 @@ async fn the_record_has_of_a_context_what_no_other_row_has() {
 #[test]
 fn an_outcome_means_what_it_may_at_its_point() {
     let said = |point: HookPoint, outcome: HookDecision| match decide(&point, outcome) {
-        Ok(CheckedDecision::Continue) => "continue".to_string(),
-        Ok(CheckedDecision::Veto(reason)) => format!("veto {reason}"),
-        Ok(CheckedDecision::Replace(Replacement::Context(context))) => context.to_string(),
-        Ok(CheckedDecision::Replace(Replacement::Member { name, value, result })) => {
+        Ok(ValidatedDecision::Continue) => "continue".to_string(),
+        Ok(ValidatedDecision::Veto(reason)) => format!("veto {reason}"),
+        Ok(ValidatedDecision::Replace(Replacement::Context(context))) => context.to_string(),
+        Ok(ValidatedDecision::Replace(Replacement::Member { name, value, result })) => {
             format!("{name} {} {}", value.unwrap_or_default(), result.is_some())
         }
         Err(failure) => failure.to_string(),
@@ -268,7 +268,7 @@ fn an_outcome_means_what_it_may_at_its_point() {
 }
 
 /// A decision to put a text somewhere.
-fn decisions(text: &str) -> [CheckedDecision; 4] {
+fn decisions(text: &str) -> [ValidatedDecision; 4] {
     let mut context = HookContext::default();
     context.set("a", text.into());
     let content = json!({ "content": [{ "type": "text", "text": text }] });
@@ -276,10 +276,10 @@ fn decisions(text: &str) -> [CheckedDecision; 4] {
     let call = HookContext::parse(&call.to_string()).unwrap();
     let replaced = decide(&HookPoint::AfterToolCall, HookDecision::Replace(call));
     [
-        CheckedDecision::Continue,
-        CheckedDecision::Replace(Replacement::Context(context)),
+        ValidatedDecision::Continue,
+        ValidatedDecision::Replace(Replacement::Context(context)),
         replaced.unwrap(),
-        CheckedDecision::Veto(text.into()),
+        ValidatedDecision::Veto(text.into()),
     ]
 }
 
@@ -301,7 +301,7 @@ fn secrets_are_masked_in_what_a_handler_answers_and_invisible_characters_shown_i
         (is_changed, format!("{decision:?}").contains("\\\\u{202e}"))
     });
     assert_eq!(shown, [(false, false), (false, false), (false, false), (true, true)]);
-    assert!(!CheckedDecision::Veto("plain".into()).show());
+    assert!(!ValidatedDecision::Veto("plain".into()).show());
 }
 
 #[test]
@@ -309,11 +309,11 @@ fn a_decision_is_as_long_as_what_it_says_and_a_reason_has_an_end() {
     let lengths = decisions("0123456789").map(|decision| decision.length());
     assert_eq!((lengths[0], lengths[3]), (0, 10));
     assert!(lengths[1] > 10 && lengths[2] > 10, "{lengths:?}");
-    let mut veto = CheckedDecision::Veto("x".repeat(MAX_REASON_BYTES + 1));
+    let mut veto = ValidatedDecision::Veto("x".repeat(MAX_REASON_BYTES + 1));
     veto.mask(&Arc::default());
     let length = veto.length();
     assert!((MAX_REASON_BYTES / 2..=MAX_REASON_BYTES + 100).contains(&length), "{length}");
-    let mut veto = CheckedDecision::Veto("x".repeat(1000));
+    let mut veto = ValidatedDecision::Veto("x".repeat(1000));
     veto.mask(&Arc::default());
     assert_eq!(veto.length(), 1000);
 }
@@ -322,9 +322,9 @@ fn a_decision_is_as_long_as_what_it_says_and_a_reason_has_an_end() {
 fn the_record_of_a_handler_says_what_it_decided() {
     let replaced = Replacement::Context(HookContext::default());
     for (decision, expected) in [
-        (CheckedDecision::Continue, "ok"),
-        (CheckedDecision::Replace(replaced), "replace"),
-        (CheckedDecision::Veto("no".into()), "veto"),
+        (ValidatedDecision::Continue, "ok"),
+        (ValidatedDecision::Replace(replaced), "replace"),
+        (ValidatedDecision::Veto("no".into()), "veto"),
     ] {
         assert_eq!(decision.outcome(), expected);
     }

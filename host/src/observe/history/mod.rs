@@ -115,7 +115,7 @@ impl QueuedRecord {
 }
 
 /// Writes a history. When it goes away, its thread writes what waits, and ends.
-pub(crate) struct CallRecorder {
+pub(crate) struct HistoryHandle {
     queue: mpsc::Sender<Message>,
     shared: Arc<Shared>,
     writer: thread::Thread,
@@ -137,7 +137,7 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-impl CallRecorder {
+impl HistoryHandle {
     /// Begins to write to a store, at most so many bytes in all. The folder is that of the store's file; records that
     /// former versions have left there come first.
     ///
@@ -195,7 +195,7 @@ impl CallRecorder {
     }
 }
 
-impl Drop for CallRecorder {
+impl Drop for HistoryHandle {
     fn drop(&mut self) {
         // The thread sees that nobody sends any more. What waits is written in milliseconds, unless
         // somebody else is at it.
@@ -220,7 +220,7 @@ mod tests {
     use serde_json::json;
     use std::fs;
     use std::path::Path;
-    use tenon_store::{FILE_NAME, LogCheck};
+    use tenon_store::{FILE_NAME, LogIntegrity};
 
     fn entry(tool: &str, arguments: Value) -> QueuedRecord {
         let record = Record {
@@ -246,9 +246,9 @@ mod tests {
     }
 
     /// A recorder with a database of its own in a folder.
-    fn recorder(folder: &Path, max_bytes: u64) -> CallRecorder {
+    fn recorder(folder: &Path, max_bytes: u64) -> HistoryHandle {
         let store = LazyStore::new(Some(folder.join(FILE_NAME)));
-        CallRecorder::open(Some(folder.into()), Arc::new(store), max_bytes).unwrap()
+        HistoryHandle::open(Some(folder.into()), Arc::new(store), max_bytes).unwrap()
     }
 
     fn tools(folder: &Path, query: &Query) -> Vec<String> {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(tools(folder.path(), &some), ["a__z"]);
         let none = Query { failed: true, ..Query::default() };
         assert!(tools(folder.path(), &none).is_empty());
-        let LogCheck::Whole(summary) = check(folder.path()).unwrap() else {
+        let LogIntegrity::Whole(summary) = check(folder.path()).unwrap() else {
             panic!("it is broken")
         };
         assert_eq!((summary.first, summary.next), (1, 4));
@@ -283,7 +283,7 @@ mod tests {
     fn a_history_that_is_not_there_is_empty_and_stays_so() {
         let folder = tempfile::tempdir().unwrap();
         assert!(tools(folder.path(), &Query::default()).is_empty());
-        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
+        assert!(matches!(check(folder.path()).unwrap(), LogIntegrity::Whole(_)));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(kept.last().unwrap(), "99");
         assert!((8..40).contains(&kept.len()), "{kept:?}");
         assert!(kept.windows(2).all(|pair| pair[0].len() <= pair[1].len()));
-        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
+        assert!(matches!(check(folder.path()).unwrap(), LogIntegrity::Whole(_)));
     }
 
     #[tokio::test]
@@ -339,7 +339,7 @@ mod tests {
         one.flush().await;
         other.flush().await;
         assert_eq!(tools(folder.path(), &Query::default()).len(), 200);
-        assert!(matches!(check(folder.path()).unwrap(), LogCheck::Whole(_)));
+        assert!(matches!(check(folder.path()).unwrap(), LogIntegrity::Whole(_)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use tenon_store::{
-    Durability, FILE_NAME, LogCheck, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES,
+    Durability, FILE_NAME, LogIntegrity, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES,
     SqliteStore, StoreError, check_log,
 };
 use tenon_types::text::fits;
@@ -103,10 +103,10 @@ pub fn read_from(store: &dyn LogStore, query: &Query) -> Result<Vec<Record>, His
 /// # Errors
 ///
 /// Where the store cannot be read.
-pub fn check(folder: &Path) -> Result<LogCheck, HistoryError> {
+pub fn check(folder: &Path) -> Result<LogIntegrity, HistoryError> {
     match open(folder)? {
         Some(store) => Ok(check_log(&store, LOG)?),
-        None => Ok(LogCheck::Whole(LogSummary::EMPTY)),
+        None => Ok(LogIntegrity::Whole(LogSummary::EMPTY)),
     }
 }
 

@@ -12,15 +12,15 @@ use tenon_runs::{
 use tenon_types::{McpOperation, mcp_json};
 use tokio::runtime::Handle;
 
-use super::keep::{Kept, Unwritten};
-use super::target::CallTarget;
-use super::{Admits, Begin, CalledTool, RunOutcome, Runner, lock};
+use super::call_target::TargetName;
+use super::persist::{RunPersistence, UnwrittenRun};
+use super::{Admits, NewOrResumedRun, RunOutcome, ScriptRunner, ToolCallCount, lock};
 use crate::call::mask::Masked;
-use crate::call::{BeginMark, Call, CallError, CallRefusal, Caller, CurrentCall};
+use crate::call::{Call, CallError, CallRefusal, Caller, CurrentCall, StartedFlag};
 use crate::invoke::{self, ReadLimit};
 use crate::platform::Platform;
 use crate::register::{Registry, ToolCatalog};
-use crate::runtime::{RunAnswer, RunCall, RunHost, RunLookUp, RunStop, value_of};
+use crate::runtime::{RunAnswer, RunCall, RunHost, RunStopped, ToolQuery, value_of};
 
 /// The code of a run that does something else than it did before, or would have something else done.
 pub(super) const DIVERGED: &str = "diverged";
@@ -42,20 +42,20 @@ pub(super) struct RunInProgress {
     replayed: Journal,
     /// How an earlier attempt has paused.
     pub(super) paused_at: Option<RunState>,
-    /// The digests of the tools whose calls wait for an approval, by the places of the calls. See [`CallTarget::digest`].
+    /// The digests of the tools whose calls wait for an approval, by the places of the calls. See [`digest`](super::call_target::CallTarget::digest).
     pub(super) waiting: Mutex<BTreeMap<String, String>>,
     /// What was answered, and is not written yet.
     pub(super) noted: Mutex<NewEntries>,
     /// How many calls were answered.
     answered: AtomicU64,
     /// The calls that have no answer. One is noted and taken from here while `noted` is locked.
-    unanswered: Mutex<Vec<UnansweredCall>>,
+    unanswered: Mutex<Vec<InFlightCall>>,
     /// The first tools whose calls have reached a plugin, and how often they did.
     called: Mutex<Vec<(Arc<str>, u64)>>,
     pub(super) stopped: Mutex<Option<Stopped>>,
     /// Held while it is written how far it came.
     pub(super) writing: tokio::sync::Mutex<()>,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Mutex<RunPersistence>,
 }
 
 /// A call of a run: its place, what is called, and the digest of its arguments.
@@ -70,12 +70,12 @@ pub(super) struct PausedCall {
 }
 
 /// A call that has no answer yet.
-struct UnansweredCall {
+struct InFlightCall {
     key: String,
     name: Arc<str>,
     arguments: ArgumentsDigest,
     began: Instant,
-    begins: BeginMark,
+    begins: StartedFlag,
 }
 
 /// Why a run goes no further.
@@ -95,22 +95,22 @@ pub(super) enum Stopped {
 
 impl RunInProgress {
     pub(super) fn new(
-        runner: &Runner,
+        runner: &ScriptRunner,
         id: &str,
         at: u64,
-        begin: Begin,
+        begin: NewOrResumedRun,
         current_call: &Arc<CurrentCall>,
     ) -> Self {
-        let Runner { platform, catalog, admits, .. } = runner;
+        let ScriptRunner { platform, catalog, admits, .. } = runner;
         let caller = current_call.calls_others_for();
         let (kept, replayed, paused_at, waiting) = match begin {
-            Begin::New(new) => {
+            NewOrResumedRun::New(new) => {
                 let (replayed, waiting) = Default::default();
-                (Kept::Unwritten(Unwritten::new(new)), replayed, None, waiting)
+                (RunPersistence::Unwritten(UnwrittenRun::new(new)), replayed, None, waiting)
             }
-            Begin::Resumed(hold, journal) => {
+            NewOrResumedRun::Resumed(hold, journal) => {
                 let (paused_at, waiting) = (hold.paused_at().cloned(), hold.run().waiting.clone());
-                (Kept::Begun(hold), journal, paused_at, waiting)
+                (RunPersistence::Begun(hold), journal, paused_at, waiting)
             }
         };
         let run = Self {
@@ -146,13 +146,15 @@ impl RunInProgress {
         self.answered.load(Ordering::Relaxed) + lock(&self.unanswered).len() as u64
     }
 
-    pub(super) fn called(&self) -> Vec<CalledTool> {
+    pub(super) fn called(&self) -> Vec<ToolCallCount> {
         for call in self.unfinished().into_iter().filter_map(|entry| entry.call) {
             self.note_called(call);
         }
         let called = lock(&self.called);
-        let tool =
-            |(tool, times): &(Arc<str>, u64)| CalledTool { tool: tool.to_string(), times: *times };
+        let tool = |(tool, times): &(Arc<str>, u64)| ToolCallCount {
+            tool: tool.to_string(),
+            times: *times,
+        };
         called.iter().map(tool).collect()
     }
 
@@ -161,7 +163,7 @@ impl RunInProgress {
     pub(super) fn unfinished(&self) -> Vec<JournalEntry> {
         let unanswered = lock(&self.unanswered);
         let begun = unanswered.iter().filter(|call| call.begins.forbid());
-        let entry = |call: &UnansweredCall| {
+        let entry = |call: &InFlightCall| {
             let (key, name, micros) =
                 (call.key.clone(), call.name.clone(), micros_since(call.began));
             JournalEntry::call(key, name, call.arguments, JournalAnswer::Unknown, micros)
@@ -183,10 +185,10 @@ impl RunInProgress {
         lock(&self.noted).push(entry);
     }
 
-    fn stop(&self, why: Stopped) -> RunStop {
+    fn stop(&self, why: Stopped) -> RunStopped {
         // The first reason is the reason.
         lock(&self.stopped).get_or_insert(why);
-        RunStop
+        RunStopped
     }
 
     /// Why the run was stopped.
@@ -214,13 +216,13 @@ impl RunInProgress {
         &self,
         at: CallAt<'_>,
         what: RunCall,
-        begins: BeginMark,
-    ) -> Result<RunAnswer, RunStop> {
+        begins: StartedFlag,
+    ) -> Result<RunAnswer, RunStopped> {
         let caller = Caller { begins, ..self.caller.clone() };
         // What is looked at here is what is called, also where the plugins are replaced meanwhile.
         let registry = self.platform.registry();
-        let target = CallTarget::of(&registry, &what);
-        self.check_target(at, target.as_ref(), &what)?;
+        let target = TargetName::of(&what);
+        self.check_target(at, &target, &registry, &what)?;
         match what {
             RunCall::Tool { name, arguments } => {
                 if let Err(problem) = (self.admits)(&name) {
@@ -236,13 +238,13 @@ impl RunInProgress {
                 match result {
                     Ok(result) if result.is_error => Ok(RunAnswer::Error(result.plain_text())),
                     Ok(result) => Ok(RunAnswer::Value(value_of(&result).into())),
-                    Err(error) => self.failed(at, target.as_ref(), &error),
+                    Err(error) => self.failed(at, &target, &registry, &error),
                 }
             }
             RunCall::Operation { name, plugin, argument } => {
                 match self.operate(&registry, name, &plugin, argument, &caller).await {
                     Ok(value) => Ok(RunAnswer::Value(value.into())),
-                    Err(error) => self.failed(at, target.as_ref(), &error),
+                    Err(error) => self.failed(at, &target, &registry, &error),
                 }
             }
         }
@@ -252,12 +254,13 @@ impl RunInProgress {
     fn check_target(
         &self,
         (key, call, _): CallAt<'_>,
-        target: Option<&CallTarget<'_>>,
+        target: &TargetName,
+        registry: &Registry,
         what: &RunCall,
-    ) -> Result<(), RunStop> {
+    ) -> Result<(), RunStopped> {
         let Some(waited) = lock(&self.waiting).get(key).cloned() else { return Ok(()) };
         // What is not there is not called.
-        let Some(target) = target else { return Ok(()) };
+        let Some(target) = target.find(registry) else { return Ok(()) };
         match target.digest(call) == waited || !target.is_made_unasked(what, &self.caller) {
             true => Ok(()),
             false => Err(self.stop(Stopped::OtherPlugin { call: call.into() })),
@@ -268,13 +271,14 @@ impl RunInProgress {
     fn failed(
         &self,
         (key, call, arguments): CallAt<'_>,
-        target: Option<&CallTarget<'_>>,
+        target: &TargetName,
+        registry: &Registry,
         error: &CallError,
-    ) -> Result<RunAnswer, RunStop> {
+    ) -> Result<RunAnswer, RunStopped> {
         if let CallError::NotApproved { tool, refusal } = error
             && let CallRefusal::Pending { id, .. } | CallRefusal::Running { id } = &**refusal
         {
-            if let Some(target) = target {
+            if let Some(target) = target.find(registry) {
                 lock(&self.waiting).insert(key.into(), target.digest(call));
             }
             let (approval, tool, message) = (id.clone(), tool.clone(), error.to_string());
@@ -340,7 +344,7 @@ impl RunInProgress {
 
 #[async_trait]
 impl RunHost for RunInProgress {
-    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop> {
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStopped> {
         let (name, arguments) = match &what {
             RunCall::Tool { name, arguments } => (name.clone(), arguments),
             RunCall::Operation { name, plugin, argument } => {
@@ -357,8 +361,8 @@ impl RunHost for RunInProgress {
             Ok(Some(JournalAnswer::TooLong(_) | JournalAnswer::Unknown) | None) => {}
         }
         self.advance(|unwritten| unwritten.calls = true);
-        let (began, begins) = (Instant::now(), BeginMark::new());
-        lock(&self.unanswered).push(UnansweredCall {
+        let (began, begins) = (Instant::now(), StartedFlag::new());
+        lock(&self.unanswered).push(InFlightCall {
             key: key.clone(),
             name: name.clone(),
             arguments: digest,
@@ -374,14 +378,14 @@ impl RunHost for RunInProgress {
         let known = match &answer {
             Ok(RunAnswer::Value(value)) => JournalAnswer::Value(value.clone()),
             Ok(RunAnswer::Error(message)) => JournalAnswer::Error(message.clone()),
-            Err(RunStop) => return answer,
+            Err(RunStopped) => return answer,
         };
         lock(&self.waiting).remove(&key);
         noted.push(JournalEntry::call(key, name, digest, known, micros));
         answer
     }
 
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop> {
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped> {
         match self.replayed.answer(key, None, None) {
             Err(mismatch) => Err(self.stop(Stopped::Diverged(mismatch))),
             Ok(Some(JournalAnswer::Value(value))) => Ok(Some(value.clone())),
@@ -393,10 +397,10 @@ impl RunHost for RunInProgress {
         self.note(JournalEntry::step(key, value));
     }
 
-    fn look_up(&self, key: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop> {
+    fn look_up(&self, key: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped> {
         let (name, asked) = match what {
-            RunLookUp::Search { query, limit } => ("tools.search", json!([query, limit])),
-            RunLookUp::Describe { tool } => ("tools.describe", tool.into()),
+            ToolQuery::Search { query, limit } => ("tools.search", json!([query, limit])),
+            ToolQuery::Describe { tool } => ("tools.describe", tool.into()),
         };
         let digest = ArgumentsDigest::of(&asked);
         // The plugins may be others by then.
@@ -435,15 +439,15 @@ impl RunInProgress {
     }
 
     /// What a script looks up, or null where there is nothing.
-    fn found(&self, what: RunLookUp<'_>) -> Value {
+    fn found(&self, what: ToolQuery<'_>) -> Value {
         match what {
-            RunLookUp::Search { query, limit } => {
+            ToolQuery::Search { query, limit } => {
                 let found = self.catalog.search(query, limit).into_iter().map(|tool| {
                     json!({ "name": tool.tool, "signature": tool.signature(), "description": tool.summary() })
                 });
                 found.collect()
             }
-            RunLookUp::Describe { tool } => {
+            ToolQuery::Describe { tool } => {
                 self.catalog.tool(tool).map_or(Value::Null, |tool| tool.describe())
             }
         }

@@ -3,10 +3,10 @@
 //! A call that waits for approval pauses its run. Whoever resumes it, also on another host with the same store, runs the
 //! script again: calls of the journal are answered from there, and the run goes on where it paused.
 
-mod ended;
+mod call_target;
 mod in_progress;
-mod keep;
-mod target;
+mod persist;
+mod run_write_queue;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,32 +15,32 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use tenon_runs::{Journal, JournalEntry, NewRun, Resumer, Run, RunError, RunHold, Runs};
+use tenon_runs::{Journal, JournalEntry, NewRun, ResumeCaller, Run, RunError, RunHold, Runs};
 use tenon_types::text::cut;
 use tokio::task::JoinSet;
 
-use self::ended::EndedRunQueue;
 use self::in_progress::RunInProgress;
+use self::run_write_queue::RunWriteQueue;
 use super::Platform;
 use crate::call::{Caller, CurrentCall};
-use crate::capability::services::InStore;
+use crate::capability::services::LazyInStore;
 use crate::observe::history::milliseconds;
 use crate::register::{CatalogFilter, ToolCatalog};
 use crate::runtime::{RunEnd, RunLimits, RunScript, Threads};
 
 /// What runs use besides the plugins.
 pub(super) struct RunServices {
-    runs: InStore<Runs>,
+    runs: LazyInStore<Runs>,
     threads: Arc<Threads>,
     limits: RunLimits,
-    ended: Arc<EndedRunQueue>,
+    ended: Arc<RunWriteQueue>,
     /// What is written after runs were answered that the store knows.
     writing: Mutex<JoinSet<()>>,
 }
 
 impl RunServices {
-    pub(super) fn new(runs: InStore<Runs>, limits: RunLimits) -> Self {
-        let ended = EndedRunQueue::new(runs.clone());
+    pub(super) fn new(runs: LazyInStore<Runs>, limits: RunLimits) -> Self {
+        let ended = RunWriteQueue::new(runs.clone());
         Self { runs, threads: Threads::new(), limits, ended, writing: Mutex::default() }
     }
 
@@ -61,7 +61,7 @@ impl RunServices {
 /// A tool that a run has called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct CalledTool {
+pub struct ToolCallCount {
     /// The tool, by the name that callers use.
     pub tool: String,
     /// How often it was called.
@@ -69,7 +69,7 @@ pub struct CalledTool {
 }
 
 /// The tool, and how often it was called where that was more than once: `files__read (3 times)`.
-impl fmt::Display for CalledTool {
+impl fmt::Display for ToolCallCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.times {
             1 => f.write_str(&self.tool),
@@ -90,7 +90,7 @@ pub struct RunReport {
     pub printed: String,
     /// The tools that it has called, in all its attempts, in the order in which they first answered; the first fifty. Those
     /// that it was not waited for come last.
-    pub called: Vec<CalledTool>,
+    pub called: Vec<ToolCallCount>,
     /// What it used.
     pub usage: RunUsage,
 }
@@ -134,7 +134,7 @@ pub struct RunUsage {
 }
 
 /// What a run is of: a script that begins, or one that goes on.
-enum Begin {
+enum NewOrResumedRun {
     New(NewRun),
     Resumed(Box<RunHold>, Journal),
 }
@@ -164,9 +164,9 @@ impl Platform {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn runner(&self, catalog: &Arc<ToolCatalog>, caller: Caller) -> Runner {
+    pub fn runner(&self, catalog: &Arc<ToolCatalog>, caller: Caller) -> ScriptRunner {
         let (admits, project) = (Arc::new(|_: &str| Ok(())), None);
-        Runner { platform: self.clone(), catalog: catalog.clone(), caller, admits, project }
+        ScriptRunner { platform: self.clone(), catalog: catalog.clone(), caller, admits, project }
     }
 
     /// Returns a run and its journal, if it is kept.
@@ -212,7 +212,7 @@ impl Platform {
 
 /// Runs scripts on behalf of a caller.
 #[derive(Clone)]
-pub struct Runner {
+pub struct ScriptRunner {
     platform: Platform,
     catalog: Arc<ToolCatalog>,
     caller: Caller,
@@ -223,7 +223,7 @@ pub struct Runner {
 /// Says whether a tool may be called now, and else why not.
 type Admits = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
-impl Runner {
+impl ScriptRunner {
     /// Asks before each call whether the tool of this name may be called now. The script gets to see why not.
     #[must_use]
     pub fn admitting(
@@ -253,7 +253,7 @@ impl Runner {
         new.agent.clone_from(&self.caller.agent_id);
         new.session.clone_from(&self.caller.session_id);
         new.project.clone_from(&self.project);
-        self.go_on(Runs::new_id()?, Begin::New(new)).await
+        self.go_on(Runs::new_id()?, NewOrResumedRun::New(new)).await
     }
 
     /// Resumes a run that is paused. It has to be of the same principal, the same profile and the same project. Where a call
@@ -269,19 +269,23 @@ impl Runner {
         self.platform.inner.runs.ended.write().await;
         let resume = move |runs: &Arc<Runs>, now| {
             let (principal, profile) = (principal.as_deref(), profile.as_deref());
-            runs.resume(&resumed, Resumer { principal, profile, project: project.as_deref() }, now)
+            runs.resume(
+                &resumed,
+                ResumeCaller { principal, profile, project: project.as_deref() },
+                now,
+            )
         };
         let (hold, journal) = self.platform.inner.runs.runs.run(resume).await?;
-        self.go_on(hold.run().id.clone(), Begin::Resumed(hold.into(), journal)).await
+        self.go_on(hold.run().id.clone(), NewOrResumedRun::Resumed(hold.into(), journal)).await
     }
 
-    async fn go_on(&self, id: String, begin: Begin) -> Result<RunReport, RunError> {
+    async fn go_on(&self, id: String, begin: NewOrResumedRun) -> Result<RunReport, RunError> {
         let began = Instant::now();
         let services = &self.platform.inner.runs;
         let limits = services.limits.clone();
         let (of, at, before) = match &begin {
-            Begin::New(new) => (new, milliseconds(SystemTime::now()), Duration::ZERO),
-            Begin::Resumed(hold, _) => {
+            NewOrResumedRun::New(new) => (new, milliseconds(SystemTime::now()), Duration::ZERO),
+            NewOrResumedRun::Resumed(hold, _) => {
                 let run = hold.run();
                 (&run.of, run.began, Duration::from_micros(run.wall_micros))
             }
@@ -295,12 +299,12 @@ impl Runner {
         let run = RunScript::run(script, functions, &limits, host.clone(), &services.threads);
         let run = async {
             let mut run = pin!(run);
-            match tokio::time::timeout(keep::UNWRITTEN, &mut run).await {
+            match tokio::time::timeout(persist::UNWRITTEN, &mut run).await {
                 Ok(ran) => return ran,
                 Err(_) => host.advance(|unwritten| unwritten.lasts = true),
             }
             // Also while nobody looks after this future: a call of it may wait for a user.
-            tokio::spawn(keep::write_noted(Arc::downgrade(&host)));
+            tokio::spawn(persist::write_noted(Arc::downgrade(&host)));
             run.await
         };
         // Time in which somebody is asked does not count.
@@ -348,7 +352,7 @@ impl Runner {
             // The plugins here may be others than those that it began with.
             RunOutcome::Failed { code, message } if code == "invalid-script" => {
                 match host.undo().await {
-                    true => keep::still_paused(code, &message),
+                    true => persist::still_paused(code, &message),
                     false => RunOutcome::Failed { code, message },
                 }
             }

@@ -19,12 +19,12 @@ use tenon_types::{
     EvalDefinition, HookMode, HookPoint, HookRegistration, LogLevel, ToolDefinition,
 };
 
-use super::contributions::{ScriptPrompt, ScriptResource};
 use super::error::mistake;
+use super::inline_run::SliceBackoff;
 use super::json::to_json;
-use super::slice::SliceHistory;
+use super::resources_and_prompts::{ScriptPrompt, ScriptResource};
 use super::state::{self, ScriptState};
-use super::{ScriptConfig, comparison, content, news, outside, running, time};
+use super::{ScriptSetup, comparison, content, host_functions, news, running_call, time};
 use crate::observe::PluginLog;
 use crate::runtime::MAX_TOOLS_PER_PLUGIN;
 
@@ -129,13 +129,13 @@ impl Definitions {
 pub(super) struct ScriptTool {
     pub(super) definition: ToolDefinition,
     pub(super) function: FnPtr,
-    pub(super) slices: SliceHistory,
+    pub(super) slices: SliceBackoff,
 }
 
 pub(super) struct ScriptEval {
     pub(super) definition: EvalDefinition,
     pub(super) function: FnPtr,
-    pub(super) slices: SliceHistory,
+    pub(super) slices: SliceBackoff,
 }
 
 /// What a hook's function returned: the script's word for an [`HookDecision`].
@@ -158,18 +158,18 @@ impl Drop for AbandonGuard {
 
 /// An engine with every limit set and nothing of the outside in it.
 pub(super) fn engine(
-    setting: &ScriptConfig,
+    setting: &ScriptSetup,
     definitions: &Arc<Mutex<Definitions>>,
     constants: &Arc<ScriptConstants>,
 ) -> rhai::Engine {
-    let ScriptConfig { limits, settings, log, granted, .. } = setting;
+    let ScriptSetup { limits, settings, log, granted, .. } = setting;
     let mut engine = parser(limits);
     look_up_variables(&mut engine, constants.clone());
     add_bounded(&mut engine);
     comparison::add(&mut engine);
     add_log(&mut engine, log);
     add_config(&mut engine, settings);
-    outside::add(&mut engine);
+    host_functions::add(&mut engine);
     state::add(&mut engine, limits);
     content::add(&mut engine);
     news::add(&mut engine);
@@ -341,7 +341,7 @@ fn set_limits(engine: &mut rhai::Engine, limits: &Limits) {
         .disable_symbol("eval")
         // It would nest functions without capturing a variable, which is what is counted.
         .disable_symbol("curry")
-        .on_progress(|_| running::ended().map(Dynamic::from));
+        .on_progress(|_| running_call::ended().map(Dynamic::from));
     #[expect(deprecated, reason = "the callback is marked as one that may change")]
     engine.on_parse_token(|token, _, _| next_token(token));
     // They would hold their thread, whatever the limits and the caller say.
@@ -375,10 +375,10 @@ pub(super) fn is_in_scope(
     name: &str,
     context: &EvalContext<'_, '_, '_, '_, '_, '_>,
 ) -> Result<bool, Box<EvalAltResult>> {
-    running::count_use(context)?;
+    running_call::count_use(context)?;
     let Some(variable) = context.scope().get(name) else { return Ok(false) };
     if variable.is_shared() {
-        running::count_captured(variable)?;
+        running_call::count_captured(variable)?;
     }
     Ok(true)
 }
@@ -520,7 +520,7 @@ fn add_log(engine: &mut rhai::Engine, log: &Arc<PluginLog>) {
     let writer = |level: LogLevel| {
         let log = log.clone();
         move |message: &str| {
-            running::say(|client| {
+            running_call::say(|client| {
                 log.write_for(client, level, message, &[]);
             });
         }
@@ -561,7 +561,7 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
                 return Err(format!("the tool \"{}\" is defined twice", definition.name));
             }
             let function = definitions.detached(&function)?;
-            let slices = SliceHistory::default();
+            let slices = SliceBackoff::default();
             definitions.tools.push(ScriptTool { definition, function, slices });
             Ok(())
         })
@@ -577,7 +577,7 @@ fn add_definitions(engine: &mut rhai::Engine, definitions: &Arc<Mutex<Definition
                 return Err(format!("the strategy \"{}\" is defined twice", definition.name));
             }
             let function = definitions.detached(&function)?;
-            let slices = SliceHistory::default();
+            let slices = SliceBackoff::default();
             definitions.evals.push(ScriptEval { definition, function, slices });
             Ok(())
         })

@@ -8,7 +8,7 @@ use tenon_types::text::beginning;
 
 use super::engine::{MAX_ARRAY_ITEMS, MAX_MAP_ENTRIES, MAX_STRING_BYTES};
 use super::hints::hint;
-use super::running::{MAX_CAPTURED_VALUES, TerminationReason};
+use super::running_call::{MAX_CAPTURED_VALUES, TerminationReason};
 use crate::call::Failure;
 
 /// Why a script is no plugin. The place is that of the script's text.

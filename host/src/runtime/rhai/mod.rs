@@ -20,18 +20,18 @@
 
 mod comparison;
 mod content;
-mod context_members;
-mod contributions;
+mod context_check;
 mod engine;
 mod error;
-mod evaluation;
+mod evaluation_result;
 mod hints;
+mod host_functions;
+mod inline_run;
 mod json;
 mod news;
-mod outside;
+mod resources_and_prompts;
 mod run;
-mod running;
-mod slice;
+mod running_call;
 mod state;
 mod threads;
 mod time;
@@ -63,7 +63,7 @@ pub(crate) use content::value_of;
 pub use error::ScriptLoadError;
 pub use run::{MAX_RUN_DATA_BYTES, MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits};
 pub(crate) use run::{
-    RunAnswer, RunCall, RunEnd, RunHost, RunLookUp, RunScript, RunStop, ToolFunctions, promote,
+    RunAnswer, RunCall, RunEnd, RunHost, RunScript, RunStopped, ToolFunctions, ToolQuery, promote,
 };
 pub(crate) use threads::Threads;
 
@@ -74,15 +74,15 @@ use crate::capability::granted::GrantedCapabilities;
 use crate::capability::network::Network;
 use crate::capability::notify::PluginNotifier;
 use crate::observe::PluginLog;
-use contributions::{Completer, ScriptPrompt, ScriptResource};
 use engine::{
     AbandonGuard, Definitions, ScriptConstants, ScriptDecision, ScriptEval, ScriptTool, Settings,
     engine,
 };
 use error::{ScriptProblem, ScriptSource, thrown};
+use inline_run::{InlineSlice, MAX_INPUT_BYTES, SliceBackoff};
 use json::{as_argument, to_json};
-use running::{CallUsage, HostAccess};
-use slice::{MAX_INPUT_BYTES, Slice, SliceHistory};
+use resources_and_prompts::{Completer, ScriptPrompt, ScriptResource};
+use running_call::{CallUsage, HostAccess};
 
 /// A script, compiled.
 pub(crate) struct RhaiPlugin {
@@ -91,7 +91,7 @@ pub(crate) struct RhaiPlugin {
 }
 
 /// What a script is made with.
-pub(crate) struct ScriptConfig {
+pub(crate) struct ScriptSetup {
     pub(crate) id: Arc<str>,
     /// What its manifest says of it, where it has one.
     pub(crate) version: Option<semver::Version>,
@@ -109,7 +109,7 @@ pub(crate) struct ScriptConfig {
 }
 
 struct Script {
-    setting: ScriptConfig,
+    setting: ScriptSetup,
     text: ScriptSource,
     engine: rhai::Engine,
     ast: AST,
@@ -119,7 +119,7 @@ struct Script {
     /// One for each point, of all the hooks that handle it.
     registrations: Vec<HookRegistration>,
     /// How the hooks of each point have done in slices.
-    hook_slices: HashMap<HookPoint, SliceHistory>,
+    hook_slices: HashMap<HookPoint, SliceBackoff>,
     resources: Vec<ScriptResource>,
     prompts: Vec<ScriptPrompt>,
 }
@@ -141,7 +141,7 @@ enum HookFunction {
 impl RhaiPlugin {
     /// Compiles a script and runs its top level once, which defines its tools. It blocks.
     pub(crate) fn compile(
-        setting: ScriptConfig,
+        setting: ScriptSetup,
         path: &Path,
         text: String,
         threads: Arc<Threads>,
@@ -158,7 +158,7 @@ impl RhaiPlugin {
     async fn run<R: Send + 'static>(
         &self,
         call: CallContext,
-        history: Option<&SliceHistory>,
+        history: Option<&SliceBackoff>,
         work: impl Fn(&Script) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
         if let Some(history) = history.filter(|history| history.is_worth_trying()) {
@@ -177,8 +177,8 @@ impl RhaiPlugin {
         work: impl Fn(&Script) -> Result<R, Failure>,
     ) -> Option<Result<R, Failure>> {
         let script = &*self.script;
-        let slice = Slice::begin(Instant::now())?;
-        let work = || running::within_slice(&script.setting.limits, slice, || work(script));
+        let slice = InlineSlice::begin(Instant::now())?;
+        let work = || running_call::within_slice(&script.setting.limits, slice, || work(script));
         let Ok(ran) = catch_unwind(AssertUnwindSafe(work)) else {
             return Some(Err(Failure::Host("the script broke off".into())));
         };
@@ -212,7 +212,8 @@ impl RhaiPlugin {
             .run(move || {
                 let _entered = span.map(Span::entered);
                 let limits = &script.setting.limits;
-                let (result, used) = running::within(limits, given_up, outside, || work(&script));
+                let (result, used) =
+                    running_call::within(limits, given_up, outside, || work(&script));
                 if let Some(current_call) = current_call {
                     current_call.note(used.cpu, None, Some(used.host_calls));
                 }
@@ -245,14 +246,14 @@ fn check_contexts(
     text: &ScriptSource,
 ) -> Result<(), ScriptLoadError> {
     // A script may have one function handle a point thousands of times: looking once must be enough.
-    let (mentioned, mut seen) = (context_members::mentioned(ast), HashSet::new());
+    let (mentioned, mut seen) = (context_check::mentioned(ast), HashSet::new());
     for ScriptHook { registration, function } in hooks {
         let (name, parameters) = match function {
             HookFunction::Function(name) => (*name, 1),
             HookFunction::Closure(closure) => (closure.fn_name(), closure.curry().len() + 1),
         };
         if seen.insert((&registration.point, name, parameters)) {
-            context_members::check(ast, &registration.point, name, parameters, &mentioned)
+            context_check::check(ast, &registration.point, name, parameters, &mentioned)
                 .map_err(|problem| text.load_problem(&problem))?;
         }
     }
@@ -260,7 +261,7 @@ fn check_contexts(
 }
 
 impl Script {
-    fn compile(setting: ScriptConfig, text: ScriptSource) -> Result<Self, ScriptLoadError> {
+    fn compile(setting: ScriptSetup, text: ScriptSource) -> Result<Self, ScriptLoadError> {
         let definitions = Arc::new(Mutex::new(Definitions::default()));
         let limits = &setting.limits;
         let constants = Arc::new(ScriptConstants::default());
@@ -269,7 +270,7 @@ impl Script {
             .map_err(|error| text.parse_error(&error))?;
         let mut scope = Scope::new();
         let lock = || definitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ran, _) = running::within(limits, Arc::default(), None, || {
+        let (ran, _) = running_call::within(limits, Arc::default(), None, || {
             let ran = engine.run_ast_with_scope(&mut scope, &ast);
             ran.map_err(|error| text.load_error(&error, limits))?;
             let kept = constants.keep(&scope, &mut lock().held);
@@ -299,7 +300,7 @@ impl Script {
             tools,
             evals,
             hooks,
-            hook_slices: points.map(|point| (point, SliceHistory::default())).collect(),
+            hook_slices: points.map(|point| (point, SliceBackoff::default())).collect(),
             registrations,
             resources,
             prompts,
@@ -422,7 +423,7 @@ impl Script {
         // A shared value, so that the function changes this very one in place.
         let mut context = context.into_shared();
         // It is shared with the host and captured by no function.
-        running::mark_not_captured(&context);
+        running_call::mark_not_captured(&context);
         for hook in self.hooks.iter().filter(|hook| hook.registration.point == event.point) {
             match self
                 .run_handler(&hook.function, &context)
@@ -483,7 +484,7 @@ impl Script {
             .call::<Dynamic>(&self.engine, &self.ast, arguments)
             .map_err(|error| self.failure(&error))?;
         let answer = to_json(&answer).map_err(|problem| self.broken(&problem))?;
-        evaluation::read(answer).map_err(Failure::Contract)
+        evaluation_result::read(answer).map_err(Failure::Contract)
     }
 
     /// What there is to read: what is one resource, and what templates list.
@@ -549,14 +550,14 @@ impl Script {
         let mut completers = completers.ok_or_else(unknown)?.iter();
         match completers.find(|(name, _)| *name == argument.name).map(|(_, by)| by) {
             Some(Completer::Values(values)) => {
-                Ok(contributions::suggest_among(values, &argument.value))
+                Ok(resources_and_prompts::suggest_among(values, &argument.value))
             }
             Some(Completer::Function(function)) => {
                 let values = self.call(function, (argument.value.clone(),))?;
-                contributions::suggested(&values).map_err(|problem| self.broken(&problem))
+                resources_and_prompts::suggested(&values).map_err(|problem| self.broken(&problem))
             }
             // Nothing is known of it.
-            None => Ok(contributions::suggest_among(&[], "")),
+            None => Ok(resources_and_prompts::suggest_among(&[], "")),
         }
     }
 
@@ -649,7 +650,7 @@ fn is_short(json: &str) -> bool {
 impl Plugin for RhaiPlugin {
     async fn register(&self) -> Result<Registration, Failure> {
         let script = &self.script;
-        let ScriptConfig { id, version, description, .. } = &script.setting;
+        let ScriptSetup { id, version, description, .. } = &script.setting;
         let description = description.clone();
         let identity = Identity {
             name: id.to_string(),

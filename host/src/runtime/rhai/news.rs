@@ -3,7 +3,7 @@
 use rhai::{Engine, FLOAT, INT};
 
 use super::error::ScriptResult;
-use super::running::with_host;
+use super::running_call::with_host;
 use crate::call::mask::Unmasked;
 use crate::capability::notify::ProgressingCall;
 

@@ -9,7 +9,7 @@ use tenon_types::Error;
 use super::engine::MAX_STRING_BYTES;
 use super::error::ScriptResult;
 use super::json::to_text;
-use super::running::ask;
+use super::running_call::ask;
 use crate::capability::keyvalue::{OpenBucket, as_contract, quota_of};
 use crate::services::{Bucket, Quota, StateStore, StoreError, SwapOutcome};
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tenon_config::grant::{Capability, Eligibility};
+use tenon_config::grant::{CapabilityRow, Eligibility};
 use tenon_config::limits::LimitExceeded;
 use tenon_types::{HookContext, HookMode, HookPoint, Verdict};
 
@@ -38,7 +38,7 @@ fn the_page_on_scripts_has_each_function() {
         let [functions, _, needs] = cells[..] else { panic!("{row}") };
         documented.extend(functions.split('`').skip(1).step_by(2).map(function_of));
         for capability in needs.split('`').skip(1).step_by(2) {
-            let capability = Capability::named(capability).expect(row);
+            let capability = CapabilityRow::named(capability).expect(row);
             assert!(matches!(capability.availability, Eligibility::OnRequest { .. }), "{row}");
         }
     }
@@ -67,18 +67,18 @@ fn compile_within(cpu: Duration, text: &str) -> Result<RhaiPlugin, ScriptLoadErr
 }
 
 pub(super) fn compile_with(
-    setting: ScriptConfig,
+    setting: ScriptSetup,
     text: &str,
 ) -> Result<RhaiPlugin, ScriptLoadError> {
     let path = Path::new("dir/test.rhai");
     RhaiPlugin::compile(setting, path, text.into(), Threads::new())
 }
 
-pub(super) fn setting_within(cpu: Duration) -> ScriptConfig {
+pub(super) fn setting_within(cpu: Duration) -> ScriptSetup {
     let limits = Limits { cpu, ..Limits::default() };
     let settings = json!({ "least": 3 });
     let settings = settings.as_object().cloned().unwrap_or_default();
-    ScriptConfig {
+    ScriptSetup {
         id: "test".into(),
         version: None,
         description: None,
@@ -117,7 +117,7 @@ async fn call_within(cpu: Duration, body: &str) -> Result<ToolResult, Failure> {
     call_with(setting_within(cpu), body).await
 }
 
-async fn call_with(setting: ScriptConfig, body: &str) -> Result<ToolResult, Failure> {
+async fn call_with(setting: ScriptSetup, body: &str) -> Result<ToolResult, Failure> {
     let text = format!(
         "fn deep(n) {{ deep(n + 1) }} tool(#{{ name: \"t\", description: \"d\" }}, |a| {{ {body} }});"
     );
@@ -522,7 +522,7 @@ fn what_functions_have_captured_is_freed_with_the_call() {
         let kept = token.clone();
         engine.register_fn("token", move || Dynamic::from(kept.clone()));
         let limits = Limits::default();
-        let (ran, _) = running::within(&limits, Arc::default(), None, || engine.run(script));
+        let (ran, _) = running_call::within(&limits, Arc::default(), None, || engine.run(script));
         ran.expect(script);
         drop(engine);
         assert_eq!(Arc::strong_count(&token), 1, "{script}");

@@ -160,9 +160,9 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     /// 2026-01-31T08:30:00.250Z.
-    struct Fixed;
+    struct FixedClock;
 
-    impl Clock for Fixed {
+    impl Clock for FixedClock {
         fn now(&self) -> SystemTime {
             SystemTime::UNIX_EPOCH + Duration::from_millis(1_769_848_200_250)
         }
@@ -170,7 +170,7 @@ mod tests {
 
     fn engine() -> Engine {
         let mut engine = Engine::new();
-        add(&mut engine, Arc::new(Fixed));
+        add(&mut engine, Arc::new(FixedClock));
         engine
     }
 

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-use super::pattern;
+use super::pattern_size;
 
 /// The deepest value that a bound is known for, where a schema refers to itself.
 const MAX_LEVELS: usize = 24;
@@ -91,7 +91,7 @@ struct Cost {
 
 /// What a schema takes while it is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Size {
+pub(super) struct SchemaSize {
     pub(super) subschemas: usize,
     /// The states of all patterns.
     pub(super) states: usize,
@@ -99,11 +99,11 @@ pub(super) struct Size {
 
 impl CostBound {
     /// The bound of a schema that is plain, and how much it is.
-    pub(super) fn of(schema: &Value) -> Option<(Self, Size)> {
+    pub(super) fn of(schema: &Value) -> Option<(Self, SchemaSize)> {
         if schema.is_boolean() {
             let cost = Cost { parts: 1, ..Cost::default() };
             let whole = CostsByDepth { costs: [cost].into(), closed: true };
-            return Some((Self { whole, split: None }, Size::default()));
+            return Some((Self { whole, split: None }, SchemaSize::default()));
         }
         let mut reader = SchemaReader::new(schema)?;
         let root = reader.number(schema);
@@ -114,7 +114,7 @@ impl CostBound {
         for target in reader.targets.values() {
             count(target, &mut subschemas)?;
         }
-        let size = Size { subschemas, states: reader.states };
+        let size = SchemaSize { subschemas, states: reader.states };
         let order = reader.order()?;
         let bound = reader.bound(&order, root)?;
         Some((bound, size))
@@ -439,12 +439,12 @@ impl<'a> SchemaReader<'a> {
     }
 
     fn pattern(&mut self, number: usize, pattern: &str) -> Option<()> {
-        let states = pattern::states(pattern)?;
+        let states = pattern_size::states(pattern)?;
         self.states += states;
         // Each character may meet each state.
         self.costs(number, 10);
         self.reads(number, 5 * states as u64);
-        (self.states <= pattern::MAX_STATES).then_some(())
+        (self.states <= pattern_size::MAX_STATES).then_some(())
     }
 
     fn values(&mut self, number: usize, values: &[Value]) -> Option<()> {

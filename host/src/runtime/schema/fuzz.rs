@@ -102,9 +102,9 @@ thread_local! {
 /// The member of each schema that counts how often it is checked against.
 const COUNT: &str = "x-count";
 
-struct StepCount;
+struct CountingKeyword;
 
-impl<'i> Keyword<'i> for StepCount {
+impl<'i> Keyword<'i> for CountingKeyword {
     fn validate(&self, _: &'i Value) -> Result<(), ValidationError<'i>> {
         CHECKS.set(CHECKS.get() + 1);
         Ok(())
@@ -119,7 +119,8 @@ impl<'i> Keyword<'i> for StepCount {
 /// How often a value or a part of it is checked against a schema or a part of that, where all problems
 /// are looked for.
 fn checks(schema: &Value, value: &Value) -> u64 {
-    let options = jsonschema::options().with_keyword(COUNT, |_, _, _| Ok(Box::new(StepCount)));
+    let options =
+        jsonschema::options().with_keyword(COUNT, |_, _, _| Ok(Box::new(CountingKeyword)));
     let Ok(validator) = options.build(schema) else { return 0 };
     CHECKS.set(0);
     drop(validator.iter_errors(value));

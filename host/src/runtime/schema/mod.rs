@@ -11,7 +11,7 @@ mod bound;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 pub(crate) mod nulls;
-mod pattern;
+mod pattern_size;
 mod sandbox;
 
 use jsonschema::error::ValidationErrorKind;
@@ -26,7 +26,7 @@ use tenon_types::text::beginning;
 use tokio::sync::oneshot;
 
 use crate::call::Failure;
-use bound::{CostBound, Size};
+use bound::{CostBound, SchemaSize};
 #[cfg(test)]
 pub(crate) use sandbox::CHECKER;
 pub(crate) use sandbox::SchemaSandbox;
@@ -57,7 +57,7 @@ const MAX_PROBLEM_LENGTH: usize = 512;
 
 /// What the schemas of one plugin may take that are kept compiled: less than 200 MiB of memory, and
 /// a second for compiling them. What is more is compiled for each check.
-const MAX_KEPT: Size = Size { subschemas: 100_000, states: 100_000 };
+const MAX_KEPT: SchemaSize = SchemaSize { subschemas: 100_000, states: 100_000 };
 
 /// The most problems of a value that are looked at for nulls.
 const MAX_NULLS: usize = 64;
@@ -67,9 +67,9 @@ const MAX_NULLS: usize = 64;
 const STACK_BYTES: usize = 64 << 20;
 
 /// A JSON Schema that can be checked against.
-pub(crate) struct Schema(ValidatorKind);
+pub(crate) struct Schema(ValidationStrategy);
 
-enum ValidatorKind {
+enum ValidationStrategy {
     /// It is compiled, and it is known what a check costs.
     Bounded(Box<BoundedValidator>),
     /// It is compiled within limits, each time anew.
@@ -99,7 +99,7 @@ pub(crate) struct ParsedSchema {
 impl Schema {
     /// What it says of nulls in a value, if that can be told in little time.
     pub(crate) fn nulls(&self, value: &Value) -> Option<NullViolations> {
-        let ValidatorKind::Bounded(plain) = &self.0 else { return None };
+        let ValidationStrategy::Bounded(plain) = &self.0 else { return None };
         let BoundedValidator { validator, bound } = &**plain;
         if !bound.allows(value, MAX_INLINE_PROBLEM_STEPS) {
             return None;
@@ -124,7 +124,7 @@ impl Schema {
 
     /// What is wrong with a value, each with its place, if that can be told in little time.
     pub(crate) fn problems(&self, value: &Value) -> Option<Vec<String>> {
-        let ValidatorKind::Bounded(plain) = &self.0 else { return None };
+        let ValidationStrategy::Bounded(plain) = &self.0 else { return None };
         let BoundedValidator { validator, bound } = &**plain;
         if !bound.allows(value, MAX_INLINE_STEPS) {
             return None;
@@ -170,7 +170,8 @@ pub(crate) async fn compile(
     .await?;
     let mut left = limits.cpu.max(sandbox::MIN_TIME);
     for (text, compiled) in texts.iter().zip(&mut compiled) {
-        if matches!(compiled, Ok(ParsedSchema { schema: Schema(ValidatorKind::Confined), .. })) {
+        if matches!(compiled, Ok(ParsedSchema { schema: Schema(ValidationStrategy::Confined), .. }))
+        {
             sandbox.prepare().await?;
             let began = Instant::now();
             let checked = match left.is_zero() {
@@ -188,14 +189,14 @@ pub(crate) async fn compile(
 
 /// Compiles a schema if it is plain, and there is room to keep it. For one that is not it is not yet
 /// known whether it can be used.
-fn compile_plain(text: &str, room: &mut Size) -> Result<ParsedSchema, String> {
+fn compile_plain(text: &str, room: &mut SchemaSize) -> Result<ParsedSchema, String> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(format!("it is longer than {} KiB", MAX_SCHEMA_BYTES >> 10));
     }
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let of_objects = schema.get("type").and_then(Value::as_str) == Some("object");
-    let confined = ParsedSchema { schema: Schema(ValidatorKind::Confined), of_objects };
+    let confined = ParsedSchema { schema: Schema(ValidationStrategy::Confined), of_objects };
     let Some((bound, size)) = CostBound::of(&schema) else { return Ok(confined) };
     if size.subschemas > room.subschemas || size.states > room.states {
         return Ok(confined);
@@ -212,7 +213,7 @@ fn compile_plain(text: &str, room: &mut Size) -> Result<ParsedSchema, String> {
     room.subschemas -= size.subschemas;
     room.states -= size.states;
     let plain = BoundedValidator { validator, bound };
-    Ok(ParsedSchema { schema: Schema(ValidatorKind::Bounded(Box::new(plain))), of_objects })
+    Ok(ParsedSchema { schema: Schema(ValidationStrategy::Bounded(Box::new(plain))), of_objects })
 }
 
 /// Compiles one schema if it is plain, and gives nothing for any other. It blocks for a moment.
@@ -224,7 +225,7 @@ pub(crate) fn compile_if_plain(text: &str) -> Option<Schema> {
     });
     compiled
         .map(|compiled| compiled.schema)
-        .filter(|schema| matches!(schema.0, ValidatorKind::Bounded(_)))
+        .filter(|schema| matches!(schema.0, ValidationStrategy::Bounded(_)))
 }
 
 /// What is wrong with a value, each problem with its place, by a schema of the dialect 2020-12 that has to be plain. It blocks for a moment.
@@ -560,7 +561,10 @@ mod tests {
         let schema = json!({ "anyOf": parts }).to_string();
         let compiled = compile(vec![schema; 200], &SANDBOX, &unhurried()).await.unwrap();
         let kept = compiled.iter().filter(|compiled| {
-            matches!(compiled, Ok(ParsedSchema { schema: Schema(ValidatorKind::Bounded(_)), .. }))
+            matches!(
+                compiled,
+                Ok(ParsedSchema { schema: Schema(ValidationStrategy::Bounded(_)), .. })
+            )
         });
         assert_eq!(kept.count(), MAX_KEPT.subschemas / 1_001);
     }

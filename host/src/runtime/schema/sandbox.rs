@@ -23,7 +23,7 @@ use super::{
     is_secret, problem,
 };
 use crate::call::{Failure, within};
-use crate::capability::{ComponentRole, Edition, InstanceConfig, LinkSet};
+use crate::capability::{Asyncness, ComponentRole, InstanceConfig, LinkSet};
 use crate::runtime::wasm::{LinkedComponent, WasmPlugin, WasmRuntime};
 use crate::runtime::{Allocation, Plugin};
 
@@ -241,6 +241,6 @@ fn link(wasm: Option<Arc<WasmRuntime>>) -> Result<LinkedComponent, String> {
     let component =
         wasm.compile(CHECKER, &Digest::of(CHECKER)).map_err(|error| error.to_string())?;
     let nothing = Grants::default();
-    let links = LinkSet::of(ComponentRole::Plugin(&nothing), Edition::Async);
+    let links = LinkSet::of(ComponentRole::Plugin(&nothing), Asyncness::Async);
     wasm.link(&component, links).map_err(|error| error.to_string())
 }

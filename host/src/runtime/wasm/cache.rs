@@ -119,7 +119,7 @@ impl Cache {
     pub(super) fn put(&self, wasm: &Digest, component: &Component) {
         let path = self.path(wasm);
         let written = component.serialize().map_err(io::Error::other).and_then(|compiled| {
-            let tags = Tags { code: self.tag_of_code(&path, &compiled), stamp: None };
+            let tags = HmacTags { code: self.tag_of_code(&path, &compiled), stamp: None };
             // Code that has no tag is not run, and a tag without its code is that of none.
             tags.write(&path)?;
             write_whole(&path, &compiled, true)
@@ -132,7 +132,7 @@ impl Cache {
 
     /// Checks that this host wrote the code in a file, for this name.
     fn check(&self, path: &Path, file: &File) -> Result<(), String> {
-        let tags = Tags::read(path).ok_or("the file has no tag")?;
+        let tags = HmacTags::read(path).ok_or("the file has no tag")?;
         // Of the file as it is before it is read: one that is changed meanwhile is read again.
         let seen = file.metadata().ok().as_ref().and_then(Stamp::of);
         let stamp = seen.as_ref().map(|stamp| self.tag_of_stamp(path, &tags, stamp));
@@ -142,13 +142,13 @@ impl Cache {
         self.read(path, file, &tags)?;
         if seen.is_some_and(|seen| seen.is_older(self.min_known_age)) {
             // It costs time where that fails, and nothing else.
-            let _ = Tags { stamp, ..tags }.write(path);
+            let _ = HmacTags { stamp, ..tags }.write(path);
         }
         Ok(())
     }
 
     /// Reads the code in a file, if it has this tag.
-    fn read(&self, path: &Path, mut file: &File, tags: &Tags) -> Result<Vec<u8>, String> {
+    fn read(&self, path: &Path, mut file: &File, tags: &HmacTags) -> Result<Vec<u8>, String> {
         let mut content = Vec::new();
         let read = file.rewind().and_then(|()| file.read_to_end(&mut content));
         read.map_err(|error| error.to_string())?;
@@ -173,7 +173,7 @@ impl Cache {
                 return Ok(component);
             }
         }
-        let tags = Tags::read(path).ok_or("the file has no tag")?;
+        let tags = HmacTags::read(path).ok_or("the file has no tag")?;
         let content = self.read(path, file, &tags)?;
         // SAFETY: as above.
         unsafe { Component::deserialize(engine, content) }.map_err(|error| format!("{error:#}"))
@@ -184,7 +184,7 @@ impl Cache {
     }
 
     /// The tag of what a file is known again by, with that of its code.
-    fn tag_of_stamp(&self, path: &Path, tags: &Tags, stamp: &Stamp) -> Tag {
+    fn tag_of_stamp(&self, path: &Path, tags: &HmacTags, stamp: &Stamp) -> Tag {
         tag(&self.key_of(path, STAMP), &[&tags.code[..], &stamp.bytes()].concat())
     }
 
@@ -232,14 +232,14 @@ fn tag(key: &hmac::Key, bytes: &[u8]) -> Tag {
 }
 
 /// The tags of a file of code, as they lie beside it.
-struct Tags {
+struct HmacTags {
     /// That of its content.
     code: Tag,
     /// That of what it is known again by, once its content was found to be right.
     stamp: Option<Tag>,
 }
 
-impl Tags {
+impl HmacTags {
     fn path(code: &Path) -> PathBuf {
         code.with_extension(TAGS)
     }
@@ -273,7 +273,7 @@ fn place(_: &File, path: &Path) -> PathBuf {
 /// Removes a file of code, and its tags.
 fn remove(code: &Path) {
     let _ = fs::remove_file(code);
-    let _ = fs::remove_file(Tags::path(code));
+    let _ = fs::remove_file(HmacTags::path(code));
 }
 
 /// The key in a file that only this user can read; a new one where there is none.
@@ -361,7 +361,7 @@ mod tests {
         };
         let copy = |from: &Path, to: &Path| {
             fs::copy(from, to).unwrap();
-            fs::copy(Tags::path(from), Tags::path(to)).unwrap();
+            fs::copy(HmacTags::path(from), HmacTags::path(to)).unwrap();
         };
         foreign.put(&wasm, &component);
         assert_ne!(cache.path(&wasm).file_name(), foreign.path(&wasm).file_name());
@@ -416,7 +416,7 @@ mod tests {
             let cache = Cache::open(place(folder.path()), &engine).unwrap();
             let cache = Cache { min_known_age, maps, ..cache };
             let path = cache.path(wasm);
-            let stamp = || Tags::read(&path).and_then(|tags| tags.stamp);
+            let stamp = || HmacTags::read(&path).and_then(|tags| tags.stamp);
             cache.put(wasm, &component);
             assert!(stamp().is_none());
             for _ in 0..2 {
@@ -431,7 +431,7 @@ mod tests {
             damaged[code.len() / 2] ^= 1;
             fs::write(&path, damaged).unwrap();
             assert!(cache.get(&engine, wasm).is_none());
-            assert!(!path.exists() && !Tags::path(&path).exists());
+            assert!(!path.exists() && !HmacTags::path(&path).exists());
         }
     }
 
@@ -446,20 +446,20 @@ mod tests {
         cache.put(wasm, &Component::new(&engine, EMPTY).unwrap());
         let path = cache.path(wasm);
         assert!(cache.get(&engine, wasm).is_some());
-        let known = Tags::read(&path).unwrap();
-        let check = |tags: &Tags, expected: bool| {
+        let known = HmacTags::read(&path).unwrap();
+        let check = |tags: &HmacTags, expected: bool| {
             tags.write(&path).unwrap();
             let file = File::open(&path).unwrap();
             assert_eq!(cache.check(&path, &file).is_ok(), expected);
         };
         // With a stamp the content is not looked at, so the tag of it that the stamp covers counts.
         let other = [7; TAG_BYTES];
-        check(&Tags { code: other, stamp: known.stamp }, false);
-        check(&Tags { code: known.code, stamp: Some(other) }, true);
-        let stamp = cache.tag_of_stamp(&path, &Tags { code: other, stamp: None }, &{
+        check(&HmacTags { code: other, stamp: known.stamp }, false);
+        check(&HmacTags { code: known.code, stamp: Some(other) }, true);
+        let stamp = cache.tag_of_stamp(&path, &HmacTags { code: other, stamp: None }, &{
             Stamp::of(&fs::metadata(&path).unwrap()).unwrap()
         });
-        check(&Tags { code: other, stamp: Some(stamp) }, true);
+        check(&HmacTags { code: other, stamp: Some(stamp) }, true);
     }
 
     #[test]

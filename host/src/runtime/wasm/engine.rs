@@ -90,10 +90,10 @@ pub(crate) struct WasmRuntime {
 pub(crate) struct ComponentFile {
     /// The digest of what is in it.
     pub(crate) digest: Digest,
-    code: ComponentCode,
+    code: ComponentSource,
 }
 
-enum ComponentCode {
+enum ComponentSource {
     Wasm(Vec<u8>),
     Compiled(Component),
 }
@@ -219,21 +219,21 @@ impl WasmRuntime {
             && let Some(digest) = cache.known_digest(path, stamp)
             && let Some(component) = cache.get(&self.engine, &digest)
         {
-            return Ok(ComponentFile { digest, code: ComponentCode::Compiled(component) });
+            return Ok(ComponentFile { digest, code: ComponentSource::Compiled(component) });
         }
         let wasm = files::read(path, MAX_COMPONENT_BYTES)?;
         let digest = Digest::of(&wasm);
         if let Some((cache, stamp)) = &stamp {
             cache.know_digest(path, stamp, &digest);
         }
-        Ok(ComponentFile { digest, code: ComponentCode::Wasm(wasm) })
+        Ok(ComponentFile { digest, code: ComponentSource::Wasm(wasm) })
     }
 
     /// Compiles the component of a file, unless that was done.
     pub(crate) fn compile_file(&self, file: ComponentFile) -> Result<Component, CompileError> {
         match file.code {
-            ComponentCode::Compiled(component) => Ok(component),
-            ComponentCode::Wasm(wasm) => self.compile(&wasm, &file.digest),
+            ComponentSource::Compiled(component) => Ok(component),
+            ComponentSource::Wasm(wasm) => self.compile(&wasm, &file.digest),
         }
     }
 

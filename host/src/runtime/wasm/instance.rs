@@ -8,9 +8,9 @@ use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::abi::{Exports, NotExported};
-use super::{AttributedJob, GuestHandle, Indices, Job, backtrace};
+use super::{CallJob, GuestHandle, Indices, Job, backtrace};
 use crate::call::Failure;
-use crate::capability::host_state::UsageRecorder;
+use crate::capability::host_state::ResourceUsageRecorder;
 use crate::capability::{HostState, InstanceConfig};
 
 /// How often an instance is tried once more for which the system had no time. The first instance of a component makes
@@ -46,10 +46,10 @@ impl WasmInstance {
     }
 
     /// Runs one job. The instance does not survive it.
-    pub(super) async fn run<R, J: Job<R>>(self, job: AttributedJob<J>) -> Result<R, Failure> {
+    pub(super) async fn run<R, J: Job<R>>(self, job: CallJob<J>) -> Result<R, Failure> {
         let Self { mut store, exports } = self;
         let usage_counter = store.data().usage_counter();
-        let _noting = UsageRecorder::all(usage_counter.clone());
+        let _noting = ResourceUsageRecorder::all(usage_counter.clone());
         let running = store
             .run_concurrent(async |accessor| job.run(GuestHandle::new(accessor, exports)).await);
         let result = usage_counter.count(running).await.flatten();

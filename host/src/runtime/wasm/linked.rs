@@ -82,7 +82,7 @@ impl Overflow {
 mod tests {
     use super::*;
     use crate::call::Caller;
-    use crate::capability::{ComponentRole, Edition};
+    use crate::capability::{Asyncness, ComponentRole};
     use crate::runtime::wasm::{Allocation, EngineOptions, WasmPlugin, WasmRuntime};
     use crate::runtime::{Plugin, schema};
     use serde_json::json;
@@ -97,7 +97,7 @@ mod tests {
         let runtime = WasmRuntime::with_pools(options, sizes, None).expect("the engine is set up");
         let wasm = schema::CHECKER;
         let component = runtime.compile(wasm, &Digest::of(wasm)).expect("it is a component");
-        let links = LinkSet::of(ComponentRole::Plugin(&Grants::default()), Edition::Async);
+        let links = LinkSet::of(ComponentRole::Plugin(&Grants::default()), Asyncness::Async);
         let linked = runtime.link(&component, links).expect("it is linked");
         (linked, Arc::new(InstanceConfig::without_grants("checker", Limits::default())))
     }

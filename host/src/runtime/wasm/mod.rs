@@ -13,7 +13,7 @@ mod linked;
 mod sessions;
 mod shape;
 mod shared;
-mod stateless;
+mod stateless_pool;
 pub(crate) mod stream;
 
 use async_trait::async_trait;
@@ -44,8 +44,8 @@ use crate::call::{CurrentCall, Failure, within};
 use crate::capability::{HostState, InstanceConfig};
 use instance::WasmInstance;
 use sessions::{SessionInstances, SessionLease};
-use shared::{InstanceHandle, InstanceLease, SharedInstance};
-use stateless::StatelessInstances;
+use shared::{InstanceHandle, InstanceLease, SharedInstanceSlot};
+use stateless_pool::StatelessPool;
 
 /// A component, ready to be called.
 pub(crate) struct WasmPlugin {
@@ -57,8 +57,8 @@ pub(crate) struct WasmPlugin {
 enum Instances {
     /// None: each call has its own.
     Fresh,
-    Shared(Arc<SharedInstance>),
-    Stateless(StatelessInstances),
+    Shared(Arc<SharedInstanceSlot>),
+    Stateless(StatelessPool),
     Session(Arc<SessionInstances>),
 }
 
@@ -119,12 +119,12 @@ where
 }
 
 /// What is to be known of a call to run it.
-struct CallKey {
+struct CallIds {
     id: Arc<str>,
     session: Option<String>,
 }
 
-impl CallKey {
+impl CallIds {
     fn of(context: &CallContext) -> Self {
         let session = context.session_id.clone();
         Self { id: context.call_id.as_str().into(), session }
@@ -132,18 +132,18 @@ impl CallKey {
 }
 
 /// A job, and the call that it serves, if it serves one.
-struct AttributedJob<J> {
+struct CallJob<J> {
     id: Option<Arc<str>>,
     current_call: Option<Arc<CurrentCall>>,
     job: J,
 }
 
 /// Attributes a job to the call of this id.
-fn attributed<J>(id: Option<Arc<str>>, job: J) -> AttributedJob<J> {
-    AttributedJob { id, current_call: CurrentCall::current(), job }
+fn attributed<J>(id: Option<Arc<str>>, job: J) -> CallJob<J> {
+    CallJob { id, current_call: CurrentCall::current(), job }
 }
 
-impl<J> AttributedJob<J> {
+impl<J> CallJob<J> {
     /// Does it. The instance knows meanwhile which call it serves.
     ///
     /// It is no `async fn`, which would have room for the job twice.
@@ -172,7 +172,7 @@ impl WasmPlugin {
         let instances = match mode {
             InstanceMode::Fresh => Instances::Fresh,
             InstanceMode::Shared => Instances::Shared(Arc::default()),
-            InstanceMode::Stateless => Instances::Stateless(StatelessInstances::new()),
+            InstanceMode::Stateless => Instances::Stateless(StatelessPool::new()),
             InstanceMode::Session => Instances::Session(SessionInstances::new(&setting.limits)),
         };
         let component = Instantiator { linked, setting: Arc::new(setting) };
@@ -181,12 +181,12 @@ impl WasmPlugin {
 
     /// Runs a job on the instance that the mode asks for. `call` is what the instance is asked to cancel when the
     /// returned future is dropped.
-    async fn run<R, J>(&self, call: Option<CallKey>, job: J) -> Result<R, Failure>
+    async fn run<R, J>(&self, call: Option<CallIds>, job: J) -> Result<R, Failure>
     where
         R: Send + 'static,
         J: Job<Result<R, Error>>,
     {
-        let (id, session) = call.map(|CallKey { id, session }| (id, session)).unzip();
+        let (id, session) = call.map(|CallIds { id, session }| (id, session)).unzip();
         let job = attributed(id, job);
         let answer = match self.live(session.flatten().as_deref()).await? {
             None => Box::pin(async { self.instantiate().await?.run(job).await }).await,
@@ -231,7 +231,7 @@ impl WasmPlugin {
 
     /// A place at a live instance. One that takes the place of another is started first, as the contract
     /// has it; what it contributes is known already.
-    async fn lease(&self, shared: &Arc<SharedInstance>) -> Result<InstanceLease, Failure> {
+    async fn lease(&self, shared: &Arc<SharedInstanceSlot>) -> Result<InstanceLease, Failure> {
         if let Some(lease) = shared.current() {
             return Ok(lease);
         }
@@ -295,7 +295,7 @@ impl Plugin for WasmPlugin {
         arguments: Json,
         context: CallContext,
     ) -> Result<ToolResult, Failure> {
-        let (name, key) = (name.to_string(), CallKey::of(&context));
+        let (name, key) = (name.to_string(), CallIds::of(&context));
         let arguments = arguments.into_text();
         self.needs(Interface::Tools)?;
         let call = async move |guest: Arc<GuestHandle>| {
@@ -305,7 +305,7 @@ impl Plugin for WasmPlugin {
     }
 
     async fn handle(&self, event: HookEvent) -> Result<HookDecision, Failure> {
-        let key = CallKey::of(&event.call);
+        let key = CallIds::of(&event.call);
         self.needs(Interface::Hooks)?;
         let call =
             async move |guest: Arc<GuestHandle>| guest.exports.handle(&guest.accessor, event).await;
@@ -323,7 +323,7 @@ impl Plugin for WasmPlugin {
         request: CompletionRequest,
         context: CallContext,
     ) -> Result<Completion, Failure> {
-        let key = CallKey::of(&context);
+        let key = CallIds::of(&context);
         self.needs(Interface::Provider)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.complete(&guest.accessor, request, context).await
@@ -355,7 +355,7 @@ impl Plugin for WasmPlugin {
         options: Json,
         context: CallContext,
     ) -> Result<Evaluation, Failure> {
-        let (strategy, key) = (strategy.to_string(), CallKey::of(&context));
+        let (strategy, key) = (strategy.to_string(), CallIds::of(&context));
         let (subject, options) = (subject.into_text(), options.into_text());
         self.needs(Interface::Evals)?;
         let call = async move |guest: Arc<GuestHandle>| {
@@ -369,7 +369,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<ResourcePage, Failure> {
-        let key = CallKey::of(&context);
+        let key = CallIds::of(&context);
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_resources(&guest.accessor, cursor, context).await
@@ -382,7 +382,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<TemplatePage, Failure> {
-        let key = CallKey::of(&context);
+        let key = CallIds::of(&context);
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_templates(&guest.accessor, cursor, context).await
@@ -395,7 +395,7 @@ impl Plugin for WasmPlugin {
         uri: &str,
         context: CallContext,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let (uri, key) = (uri.to_string(), CallKey::of(&context));
+        let (uri, key) = (uri.to_string(), CallIds::of(&context));
         self.needs(Interface::Resources)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.read_resource(&guest.accessor, uri, context).await
@@ -408,7 +408,7 @@ impl Plugin for WasmPlugin {
         cursor: Option<String>,
         context: CallContext,
     ) -> Result<PromptPage, Failure> {
-        let key = CallKey::of(&context);
+        let key = CallIds::of(&context);
         self.needs(Interface::Prompts)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.list_prompts(&guest.accessor, cursor, context).await
@@ -422,7 +422,7 @@ impl Plugin for WasmPlugin {
         arguments: Vec<(String, String)>,
         context: CallContext,
     ) -> Result<Prompt, Failure> {
-        let (name, key) = (name.to_string(), CallKey::of(&context));
+        let (name, key) = (name.to_string(), CallIds::of(&context));
         self.needs(Interface::Prompts)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.get_prompt(&guest.accessor, name, arguments, context).await
@@ -436,7 +436,7 @@ impl Plugin for WasmPlugin {
         wanted: bool,
         context: CallContext,
     ) -> Result<(), Failure> {
-        let (uri, key) = (uri.to_string(), CallKey::of(&context));
+        let (uri, key) = (uri.to_string(), CallIds::of(&context));
         self.needs(Interface::Subscriptions)?;
         let call = async move |guest: Arc<GuestHandle>| match wanted {
             true => guest.exports.subscribe(&guest.accessor, uri, context).await,
@@ -450,7 +450,7 @@ impl Plugin for WasmPlugin {
         argument: ArgumentCompletion,
         context: CallContext,
     ) -> Result<Suggestions, Failure> {
-        let key = CallKey::of(&context);
+        let key = CallIds::of(&context);
         self.needs(Interface::Completions)?;
         let call = async move |guest: Arc<GuestHandle>| {
             guest.exports.suggest(&guest.accessor, argument, context).await

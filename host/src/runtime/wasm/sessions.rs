@@ -9,7 +9,7 @@ use tenon_config::limits::Limits;
 use tenon_types::Error;
 use tokio::time::Instant;
 
-use super::shared::SharedInstance;
+use super::shared::SharedInstanceSlot;
 use crate::call::Failure;
 
 /// The instances of one plugin, by session.
@@ -30,7 +30,7 @@ struct Sessions {
 
 /// One session's instance.
 struct Session {
-    instance: Arc<SharedInstance>,
+    instance: Arc<SharedInstanceSlot>,
     usage: Mutex<SessionUsage>,
 }
 
@@ -43,7 +43,7 @@ struct SessionUsage {
 pub(super) struct SessionLease(Arc<Session>);
 
 impl SessionLease {
-    pub(super) fn instance(&self) -> &Arc<SharedInstance> {
+    pub(super) fn instance(&self) -> &Arc<SharedInstanceSlot> {
         &self.0.instance
     }
 }

@@ -22,10 +22,10 @@ use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use wasmtime::component::Accessor;
 
 use super::instance::{WasmInstance, failure};
-use super::{AttributedJob, GuestHandle, Job, attributed};
+use super::{CallJob, GuestHandle, Job, attributed};
 use crate::call::Failure;
 use crate::capability::HostState;
-use crate::capability::host_state::{UsageCounter, UsageRecorder};
+use crate::capability::host_state::{InstanceUsage, ResourceUsageRecorder};
 
 /// How long a call may go on after its caller gave up, before it costs the instance its place.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// The place of a plugin's shared instance. Each call reads it without a lock.
 #[derive(Default)]
-pub(super) struct SharedInstance {
+pub(super) struct SharedInstanceSlot {
     handle: ArcSwapOption<InstanceHandle>,
     starting: Mutex<StartState>,
 }
@@ -60,7 +60,7 @@ pub(super) struct InstanceHandle {
     work: mpsc::UnboundedSender<QueuedJob>,
     task: Arc<HelpedTask>,
     state: Arc<InstanceState>,
-    usage_counter: Arc<UsageCounter>,
+    usage_counter: Arc<InstanceUsage>,
 }
 
 /// What callers and the owning task tell each other of the instance, and of its end.
@@ -84,7 +84,7 @@ struct InstanceState {
 /// A job together with the way its answer goes. It fails when the instance is done for.
 type QueuedJob = BoxFuture<'static, wasmtime::Result<()>>;
 
-impl SharedInstance {
+impl SharedInstanceSlot {
     /// A place at the instance, where there is one that takes calls.
     pub(super) fn current(&self) -> Option<InstanceLease> {
         self.handle.load_full().and_then(InstanceLease::at)
@@ -302,7 +302,7 @@ impl InstanceHandle {
     }
 
     /// Hands over a job; its answer, or the end of the instance, closes what is returned.
-    fn send<R, J>(&self, job_state: Arc<JobState>, job: AttributedJob<J>) -> oneshot::Receiver<R>
+    fn send<R, J>(&self, job_state: Arc<JobState>, job: CallJob<J>) -> oneshot::Receiver<R>
     where
         R: Send + 'static,
         J: Job<R>,
@@ -407,13 +407,13 @@ impl JobState {
 
 impl InstanceLease {
     /// Notes what the instance uses until that is dropped, for the call that is being served.
-    pub(super) fn record_usage(&self) -> UsageRecorder {
-        UsageRecorder::from_now(&self.handle.usage_counter)
+    pub(super) fn record_usage(&self) -> ResourceUsageRecorder {
+        ResourceUsageRecorder::from_now(&self.handle.usage_counter)
     }
 
     /// Hands over a job. When its caller gives up, the guest is asked to cancel the call that it
     /// serves.
-    pub(super) fn submit<R, J>(self, job: AttributedJob<J>) -> JobHandle<R>
+    pub(super) fn submit<R, J>(self, job: CallJob<J>) -> JobHandle<R>
     where
         R: Send + 'static,
         J: Job<R>,

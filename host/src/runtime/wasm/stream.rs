@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tenon_config::limits::MAX_DURATION;
-use tenon_config::secret::{Redactor, StreamRedactor, TextForm};
+use tenon_config::secret::{Redactor, StreamFormat, StreamRedactor};
 use tenon_types::{
     CallContext, Completion, CompletionRequest, CompletionSummary, Delta, Error, Part,
     ToolCallArguments, ToolCallStart,
@@ -23,7 +23,7 @@ use wasmtime::component::{
 };
 
 use super::shared::{InstanceLease, JobHandle};
-use super::{CallKey, GuestHandle, attributed};
+use super::{CallIds, GuestHandle, attributed};
 use crate::call::mask::MaskSecrets;
 use crate::call::{Failure, within};
 use crate::capability::HostState;
@@ -81,8 +81,8 @@ struct DeltaRedactor {
 impl DeltaRedactor {
     fn new(redactor: Arc<Redactor>) -> Box<Self> {
         Box::new(Self {
-            text: StreamRedactor::new(redactor.clone(), TextForm::Plain),
-            reasoning: StreamRedactor::new(redactor.clone(), TextForm::Plain),
+            text: StreamRedactor::new(redactor.clone(), StreamFormat::Plain),
+            reasoning: StreamRedactor::new(redactor.clone(), StreamFormat::Plain),
             redactor,
             arguments: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -111,7 +111,7 @@ impl DeltaRedactor {
                 let stream = self
                     .arguments
                     .entry(index)
-                    .or_insert_with(|| StreamRedactor::new(redactor.clone(), TextForm::Json));
+                    .or_insert_with(|| StreamRedactor::new(redactor.clone(), StreamFormat::Json));
                 let fragment = stream.push(&fragment);
                 Delta::ToolCallArguments(ToolCallArguments { index, fragment })
             }
@@ -356,7 +356,7 @@ pub(super) async fn open(
     let (pieces, deltas) = mpsc::channel(BUFFERED_DELTAS);
     let (end, summary) = oneshot::channel();
     let (started, begun) = oneshot::channel();
-    let call = CallKey::of(&context);
+    let call = CallIds::of(&context);
     let answer = AnswerWriter { pieces, end, started };
     let work = async move |guest: Arc<GuestHandle>| {
         let GuestHandle { accessor, exports, .. } = &*guest;

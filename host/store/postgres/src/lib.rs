@@ -10,10 +10,10 @@
 
 mod address;
 mod batch;
-mod connection;
 mod item;
 mod lock;
 mod log;
+mod migrations;
 mod state;
 mod tls;
 
@@ -27,8 +27,8 @@ use std::thread;
 use tenon_store::StoreError;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use connection::{failed, prepare, unusable};
 use lock::LockSession;
+use migrations::{failed, prepare, unusable};
 
 /// How many connections are kept that nobody uses. There may be more while they are in use.
 const MAX_IDLE: usize = 8;

@@ -15,10 +15,10 @@ impl PostgresStore {
         &self,
         bucket: &Bucket,
         quota: Option<Quota>,
-        change: impl FnOnce(&mut BucketChange<'_, '_>) -> Result<T, Failure>,
+        change: impl FnOnce(&mut BucketTransaction<'_, '_>) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         self.change_one(&lock_of(bucket), |transaction| {
-            let mut bucket = BucketChange::new(transaction, bucket)?;
+            let mut bucket = BucketTransaction::new(transaction, bucket)?;
             let result = change(&mut bucket)?;
             bucket.finish(quota)?;
             Ok(result)
@@ -186,7 +186,7 @@ impl StateStore for PostgresStore {
 }
 
 /// A bucket in a transaction that changes it.
-struct BucketChange<'a, 'b> {
+struct BucketTransaction<'a, 'b> {
     transaction: &'a mut Transaction<'b>,
     bucket: &'a Bucket,
     /// It has none before the first key is set.
@@ -196,7 +196,7 @@ struct BucketChange<'a, 'b> {
     is_changed: bool,
 }
 
-impl<'a, 'b> BucketChange<'a, 'b> {
+impl<'a, 'b> BucketTransaction<'a, 'b> {
     fn new(transaction: &'a mut Transaction<'b>, bucket: &'a Bucket) -> Result<Self, Failure> {
         let (id, usage) = find(transaction, bucket)?;
         Ok(Self { transaction, bucket, id, before: usage, usage, is_changed: false })

@@ -1,6 +1,8 @@
 //! Changes that are made together.
 
-use crate::{Change, Durability, ItemOutcome, ItemQuota, LogCheck, NewEntry, Store, StoreError};
+use crate::{
+    Change, Durability, ItemOutcome, ItemQuota, LogIntegrity, NewEntry, Store, StoreError,
+};
 
 const QUOTA: ItemQuota = ItemQuota { items: 2, bytes: 100 };
 
@@ -26,7 +28,7 @@ pub fn changes_are_made_together_or_not_at_all(store: &dyn Store) {
             ("a", &b"1"[..], Some(7))
         );
         assert_eq!(logs(), ["l", "m"]);
-        assert!(matches!(crate::check_log(store, "l").unwrap(), LogCheck::Whole(_)));
+        assert!(matches!(crate::check_log(store, "l").unwrap(), LogIntegrity::Whole(_)));
         // One that is there, too many, or too long: nothing is changed.
         assert!(!change(&[append("n", &entries), add("b", b""), add("a", b"2")]).unwrap());
         let full = change(&[append("n", &entries), add("b", b""), add("c", b"")]);

@@ -53,8 +53,8 @@ pub fn each_entry_is_bound_to_the_one_before(store: &dyn LogStore) {
     // Each part of an entry has a say.
     let others = [first.next(3, 2, b"two"), first.next(2, 3, b"two"), first.next(2, 2, b"twO")];
     assert!(!others.contains(&entries[1].hash));
-    assert_eq!(check_log(store, "a").unwrap(), LogCheck::Whole(summary));
-    assert_eq!(check_log(store, "none").unwrap(), LogCheck::Whole(LogSummary::EMPTY));
+    assert_eq!(check_log(store, "a").unwrap(), LogIntegrity::Whole(summary));
+    assert_eq!(check_log(store, "none").unwrap(), LogIntegrity::Whole(LogSummary::EMPTY));
 }
 
 pub fn the_oldest_entries_go_for_new_ones(store: &dyn LogStore) {
@@ -69,7 +69,7 @@ pub fn the_oldest_entries_go_for_new_ones(store: &dyn LogStore) {
     assert_eq!(summary.bytes, 8 * (1 + ENTRY_OVERHEAD_BYTES));
     assert_eq!(summary.before, before[2].hash);
     assert_eq!(store.entries_from("a", 0, 20).unwrap().len(), 8);
-    assert_eq!(check_log(store, "a").unwrap(), LogCheck::Whole(summary));
+    assert_eq!(check_log(store, "a").unwrap(), LogIntegrity::Whole(summary));
     // One that has no room at all is not kept, and the log goes on after it.
     let long = "y".repeat(2_000);
     let summary = append(store, "a", &[&long], policy);
@@ -77,7 +77,7 @@ pub fn the_oldest_entries_go_for_new_ones(store: &dyn LogStore) {
     assert_eq!(summary.before, summary.last);
     let summary = append(store, "a", &["z"], policy);
     assert_eq!((summary.first, summary.next), (13, 14));
-    assert_eq!(check_log(store, "a").unwrap(), LogCheck::Whole(summary));
+    assert_eq!(check_log(store, "a").unwrap(), LogIntegrity::Whole(summary));
 }
 
 pub fn logs_are_listed_and_removed(store: &dyn LogStore) {
@@ -128,7 +128,7 @@ pub fn entries_that_many_add_follow_each_other(store: &dyn LogStore) {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), 100);
-    assert!(matches!(check_log(store, "a").unwrap(), LogCheck::Whole(_)));
+    assert!(matches!(check_log(store, "a").unwrap(), LogIntegrity::Whole(_)));
 }
 
 fn append_one(store: &dyn LogStore, text: &str) {

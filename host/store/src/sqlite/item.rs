@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{SqliteStore, execute, query};
-use crate::error::{Failure, StoreResult};
+use crate::error::{RawStoreError, StoreResult};
 use crate::item::{Item, ItemOutcome, ItemPage, ItemQuota, ItemStore, MAX_PAGE_ITEMS};
 use crate::rules::{check_item, check_room};
 
@@ -62,7 +62,7 @@ pub(super) fn put(
     version: Option<u64>,
     (value, expires): (&[u8], Option<u64>),
     quota: ItemQuota,
-) -> Result<ItemOutcome, Failure> {
+) -> Result<ItemOutcome, RawStoreError> {
     let before = find(transaction, kind, id)?;
     if before.as_ref().map(|item| item.version) != version {
         return Ok(ItemOutcome::Differs(before));
@@ -82,13 +82,17 @@ pub(super) fn remove(
     kind: &str,
     id: &str,
     version: u64,
-) -> Result<bool, Failure> {
+) -> Result<bool, RawStoreError> {
     let version = i64::try_from(version).unwrap_or(i64::MAX);
     let delete = "DELETE FROM items WHERE kind = ?1 AND id = ?2 AND version = ?3";
     Ok(transaction.prepare_cached(delete)?.execute(params![kind, id, version])? == 1)
 }
 
-pub(super) fn find(connection: &Connection, kind: &str, id: &str) -> Result<Option<Item>, Failure> {
+pub(super) fn find(
+    connection: &Connection,
+    kind: &str,
+    id: &str,
+) -> Result<Option<Item>, RawStoreError> {
     let select = "SELECT id, version, expires, value FROM items WHERE kind = ?1 AND id = ?2";
     query(connection, select, params![kind, id], item)
 }
@@ -106,7 +110,7 @@ fn item(row: &Row<'_>) -> rusqlite::Result<Item> {
 }
 
 /// How many items of a kind there are, and how many bytes they take.
-fn used(connection: &Connection, kind: &str) -> Result<(u64, u64), Failure> {
+fn used(connection: &Connection, kind: &str) -> Result<(u64, u64), RawStoreError> {
     let select = "SELECT items, bytes FROM item_kinds WHERE kind = ?1";
     let used = query(connection, select, [kind], |row| {
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?.unsigned_abs()))
@@ -115,7 +119,7 @@ fn used(connection: &Connection, kind: &str) -> Result<(u64, u64), Failure> {
 }
 
 /// A number that no item has had before.
-fn next_version(connection: &Connection) -> Result<i64, Failure> {
+fn next_version(connection: &Connection) -> Result<i64, RawStoreError> {
     let next = "UPDATE versions SET last = last + 1 RETURNING last";
     let next = query(connection, next, [], |row| row.get(0))?;
     next.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::{SqliteStore, execute, query};
-use crate::error::{Failure, StoreResult};
+use crate::error::{RawStoreError, StoreResult};
 use crate::log::{LogEntry, LogHash, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES, NewEntry};
 use crate::rules::{bytes_kept, check_new_entries};
 
@@ -63,7 +63,7 @@ pub(super) fn append(
     log: &str,
     entries: &[NewEntry<'_>],
     max_bytes: u64,
-) -> Result<LogSummary, Failure> {
+) -> Result<LogSummary, RawStoreError> {
     let (id, mut summary) = match find(transaction, log)? {
         Some(found) => found,
         None if entries.is_empty() => return Ok(LogSummary::EMPTY),
@@ -82,12 +82,12 @@ pub(super) fn append(
     Ok(summary)
 }
 
-pub(super) fn remove(transaction: &Transaction<'_>, log: &str) -> Result<(), Failure> {
+pub(super) fn remove(transaction: &Transaction<'_>, log: &str) -> Result<(), RawStoreError> {
     execute(transaction, "DELETE FROM logs WHERE name = ?1", [log])
 }
 
 /// The id of a log, and what there is of it.
-fn find(connection: &Connection, log: &str) -> Result<Option<(i64, LogSummary)>, Failure> {
+fn find(connection: &Connection, log: &str) -> Result<Option<(i64, LogSummary)>, RawStoreError> {
     let select = "SELECT id, first, next, bytes, before, last FROM logs WHERE name = ?1";
     query(connection, select, [log], |row| {
         let summary = LogSummary {
@@ -101,7 +101,7 @@ fn find(connection: &Connection, log: &str) -> Result<Option<(i64, LogSummary)>,
     })
 }
 
-fn insert(connection: &Connection, log: &str) -> Result<i64, Failure> {
+fn insert(connection: &Connection, log: &str) -> Result<i64, RawStoreError> {
     let LogSummary { first, next, bytes, before, last } = LogSummary::EMPTY;
     let insert = "INSERT INTO logs (name, first, next, bytes, before, last)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -116,7 +116,7 @@ fn add(
     id: i64,
     summary: &mut LogSummary,
     entries: &[NewEntry<'_>],
-) -> Result<(), Failure> {
+) -> Result<(), RawStoreError> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO log_entries (log, number, at, hash, value) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
@@ -134,7 +134,7 @@ fn remove_oldest(
     id: i64,
     summary: &mut LogSummary,
     bytes: u64,
-) -> Result<(), Failure> {
+) -> Result<(), RawStoreError> {
     let mut select = transaction.prepare_cached(
         "SELECT number, hash, octet_length(value) FROM log_entries WHERE log = ?1 ORDER BY number",
     )?;
@@ -154,7 +154,7 @@ fn entries(
     log: &str,
     place: i64,
     limit: usize,
-) -> Result<Vec<LogEntry>, Failure> {
+) -> Result<Vec<LogEntry>, RawStoreError> {
     let limit = limit.min(MAX_BATCH_ENTRIES) as i64;
     let mut statement = connection.prepare_cached(select)?;
     let entries = statement.query_map(params![log, place, limit], |row| {

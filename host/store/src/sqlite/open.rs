@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::error::{Failure, StoreError};
+use crate::error::{RawStoreError, StoreError};
 
 /// Says in the file's header that it is ours.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tnon");
@@ -93,7 +93,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
 const MAX_SESSION_AGE: u32 = 90 * 24 * 60 * 60;
 
 /// Opens the connection that writes, and makes the database if there is none.
-pub(crate) fn writer(path: &Path, busy_timeout: Duration) -> Result<Connection, Failure> {
+pub(crate) fn writer(path: &Path, busy_timeout: Duration) -> Result<Connection, RawStoreError> {
     if !path.try_exists()? {
         create(path, busy_timeout)?;
     }
@@ -108,14 +108,14 @@ pub(crate) fn writer(path: &Path, busy_timeout: Duration) -> Result<Connection, 
 }
 
 /// Opens a connection that cannot write.
-pub(crate) fn reader(path: &Path, busy_timeout: Duration) -> Result<Connection, Failure> {
+pub(crate) fn reader(path: &Path, busy_timeout: Duration) -> Result<Connection, RawStoreError> {
     let connection = connect(path, busy_timeout)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
 /// Opens a database that no other connection sees.
-pub(crate) fn in_memory(path: &Path) -> Result<Connection, Failure> {
+pub(crate) fn in_memory(path: &Path) -> Result<Connection, RawStoreError> {
     let mut connection = Connection::open_in_memory()?;
     configure(&connection, Duration::ZERO)?;
     prepare(&mut connection, path)?;
@@ -127,7 +127,7 @@ pub(crate) fn in_memory(path: &Path) -> Result<Connection, Failure> {
 ///
 /// The file is never opened except by SQLite: closing any other handle of it would release the locks of all
 /// connections of this process.
-fn create(path: &Path, busy_timeout: Duration) -> Result<(), Failure> {
+fn create(path: &Path, busy_timeout: Duration) -> Result<(), RawStoreError> {
     let folder = path.parent().unwrap_or(path);
     make_folder(folder)?;
     let new = tempfile::Builder::new().prefix(".state-").tempfile_in(folder)?.into_temp_path();
@@ -141,7 +141,7 @@ fn create(path: &Path, busy_timeout: Duration) -> Result<(), Failure> {
 }
 
 /// Opens a file that is there: one that SQLite made would be as private as the umask says.
-fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection, Failure> {
+fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection, RawStoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     configure(&connection, busy_timeout)?;
@@ -150,7 +150,7 @@ fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection, Failure> {
 
 /// Sets what the file does not remember. `fullfsync` is for macOS, where a disk may otherwise confirm what it has not
 /// written. An untrusted schema runs no functions with effects. A large write leaves no large log behind.
-fn configure(connection: &Connection, busy_timeout: Duration) -> Result<(), Failure> {
+fn configure(connection: &Connection, busy_timeout: Duration) -> Result<(), RawStoreError> {
     connection.busy_timeout(busy_timeout)?;
     connection.execute_batch(
         "PRAGMA trusted_schema = OFF;
@@ -163,7 +163,7 @@ fn configure(connection: &Connection, busy_timeout: Duration) -> Result<(), Fail
 }
 
 /// Brings a database up to date. What is not ours is not changed.
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(), RawStoreError> {
     migrate(connection, path, MIGRATIONS)?;
     // After the first migration: so a new database is whole in its file, with nothing in a log beside it.
     match connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())) {
@@ -179,7 +179,7 @@ pub(crate) fn migrate(
     connection: &mut Connection,
     path: &Path,
     migrations: &[&str],
-) -> Result<(), Failure> {
+) -> Result<(), RawStoreError> {
     loop {
         let version = version_of(&*connection.transaction()?, path, migrations.len())?;
         let Some(migration) = migrations.get(version) else { return Ok(()) };
@@ -195,7 +195,7 @@ pub(crate) fn migrate(
 }
 
 /// Deletes what is kept for sessions that nobody has used for long.
-fn forget_old_sessions(connection: &Connection) -> Result<(), Failure> {
+fn forget_old_sessions(connection: &Connection) -> Result<(), RawStoreError> {
     const OLD: &str = "FROM buckets WHERE scope = 'session' AND changed < unixepoch() - ?1";
     let select = format!("SELECT EXISTS (SELECT 1 {OLD})");
     // Mostly there are none, and who only reads waits for no other process.
@@ -206,7 +206,11 @@ fn forget_old_sessions(connection: &Connection) -> Result<(), Failure> {
 }
 
 /// How many migrations a database has seen.
-fn version_of(connection: &Connection, path: &Path, supported: usize) -> Result<usize, Failure> {
+fn version_of(
+    connection: &Connection,
+    path: &Path,
+    supported: usize,
+) -> Result<usize, RawStoreError> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     let objects: i64 =

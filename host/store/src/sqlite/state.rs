@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::{SqliteStore, execute, query};
 use crate::bucket::{Bucket, Scope};
-use crate::error::{Failure, StoreError, StoreResult};
+use crate::error::{RawStoreError, StoreError, StoreResult};
 use crate::rules::{check_keys, check_value, incremented};
 use crate::state::{
     BucketUsage, KeyPage, MAX_BATCH_BYTES, MAX_PAGE_KEYS, MAX_VALUE_BYTES, Quota, StateStore,
@@ -16,7 +16,7 @@ impl SqliteStore {
     fn read<T>(
         &self,
         bucket: &Bucket,
-        read: impl FnOnce(&Connection, Option<i64>) -> Result<T, Failure>,
+        read: impl FnOnce(&Connection, Option<i64>) -> Result<T, RawStoreError>,
     ) -> StoreResult<T> {
         self.with_reader(|connection| {
             let snapshot = connection.unchecked_transaction()?;
@@ -30,10 +30,10 @@ impl SqliteStore {
         &self,
         bucket: &Bucket,
         quota: Option<Quota>,
-        change: impl FnOnce(&mut BucketChange<'_>) -> Result<T, Failure>,
+        change: impl FnOnce(&mut BucketTransaction<'_>) -> Result<T, RawStoreError>,
     ) -> StoreResult<T> {
         self.write(|transaction| {
-            let mut bucket = BucketChange::new(transaction, bucket)?;
+            let mut bucket = BucketTransaction::new(transaction, bucket)?;
             let result = change(&mut bucket)?;
             bucket.finish(quota)?;
             Ok(result)
@@ -165,7 +165,7 @@ impl StateStore for SqliteStore {
 }
 
 /// A bucket in a transaction that changes it.
-struct BucketChange<'a> {
+struct BucketTransaction<'a> {
     connection: &'a Connection,
     bucket: &'a Bucket,
     /// It has none before the first key is set.
@@ -175,17 +175,17 @@ struct BucketChange<'a> {
     is_changed: bool,
 }
 
-impl<'a> BucketChange<'a> {
-    fn new(connection: &'a Connection, bucket: &'a Bucket) -> Result<Self, Failure> {
+impl<'a> BucketTransaction<'a> {
+    fn new(connection: &'a Connection, bucket: &'a Bucket) -> Result<Self, RawStoreError> {
         let (id, usage) = find(connection, bucket)?;
         Ok(Self { connection, bucket, id, before: usage, usage, is_changed: false })
     }
 
-    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, RawStoreError> {
         value_of(self.connection, self.id, key)
     }
 
-    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), Failure> {
+    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), RawStoreError> {
         if self.id.is_none() {
             let (scope, name) = self.bucket.scope.to_columns();
             let insert = "INSERT INTO buckets (scope, name, plugin) VALUES (?1, ?2, ?3)";
@@ -206,7 +206,7 @@ impl<'a> BucketChange<'a> {
         execute(self.connection, insert, params![self.id, key, value])
     }
 
-    fn delete(&mut self, key: &str) -> Result<(), Failure> {
+    fn delete(&mut self, key: &str) -> Result<(), RawStoreError> {
         let Some(length) = length_of(self.connection, self.id, key)? else { return Ok(()) };
         self.usage.keys = self.usage.keys.saturating_sub(1);
         self.usage.bytes = self.usage.bytes.saturating_sub(length + key.len() as u64);
@@ -217,7 +217,7 @@ impl<'a> BucketChange<'a> {
 
     /// Checks the quota and writes the usage, in the transaction of the change: so the two never differ, and a quota
     /// is checked without counting.
-    fn finish(self, quota: Option<Quota>) -> Result<(), Failure> {
+    fn finish(self, quota: Option<Quota>) -> Result<(), RawStoreError> {
         if let Some(quota) = quota {
             quota.check(self.before, self.usage)?;
         }
@@ -235,7 +235,10 @@ impl<'a> BucketChange<'a> {
 }
 
 /// The id of a bucket and what it holds. A bucket that holds nothing has no id; no key is found in it.
-fn find(connection: &Connection, bucket: &Bucket) -> Result<(Option<i64>, BucketUsage), Failure> {
+fn find(
+    connection: &Connection,
+    bucket: &Bucket,
+) -> Result<(Option<i64>, BucketUsage), RawStoreError> {
     let (scope, name) = bucket.scope.to_columns();
     let select =
         "SELECT keys, bytes, id FROM buckets WHERE scope = ?1 AND name = ?2 AND plugin = ?3";
@@ -258,7 +261,7 @@ fn value_of(
     connection: &Connection,
     bucket: Option<i64>,
     key: &str,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, RawStoreError> {
     let select = "SELECT value FROM entries WHERE bucket = ?1 AND key = ?2";
     query(connection, select, params![bucket, key], |row| row.get(0))
 }
@@ -268,7 +271,7 @@ fn length_of(
     connection: &Connection,
     bucket: Option<i64>,
     key: &str,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<u64>, RawStoreError> {
     let select = "SELECT octet_length(value) FROM entries WHERE bucket = ?1 AND key = ?2";
     let length = query(connection, select, params![bucket, key], |row| row.get::<_, i64>(0))?;
     Ok(length.map(i64::unsigned_abs))

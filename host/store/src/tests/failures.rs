@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{PLENTY, assert_sound, open, set, value};
 use crate::{
-    Bucket, Durability, LogCheck, LogPolicy, LogStore, NewEntry, SqliteStore, StateStore,
+    Bucket, Durability, LogIntegrity, LogPolicy, LogStore, NewEntry, SqliteStore, StateStore,
     StoreError, check_log,
 };
 
@@ -185,8 +185,8 @@ fn a_log_that_somebody_has_changed_is_broken_there() {
         store.append("a", &entries, policy).unwrap();
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
         let broken = match check_log(&store, "a").unwrap() {
-            LogCheck::Whole(_) => None,
-            LogCheck::Broken(number) => Some(number),
+            LogIntegrity::Whole(_) => None,
+            LogIntegrity::Broken(number) => Some(number),
         };
         assert_eq!(broken, expected, "{change}");
     };

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{PLENTY, open, set, value};
-use crate::error::Failure;
+use crate::error::RawStoreError;
 use crate::sqlite::open::{MIGRATIONS, migrate};
 use crate::{Bucket, ItemOutcome, ItemQuota, ItemStore, SqliteStore, StateStore, StoreError};
 
@@ -154,7 +154,7 @@ fn migrations_run_once_in_order_and_as_a_whole() {
     assert_eq!(run(&[one, two, "CREATE TABLE three (a); CREATE TABLE two (a)"]), (false, 2));
     assert_eq!(run(&[one, two, "CREATE TABLE three (a)"]), (true, 3));
     assert_eq!(run(&[one]), (false, 3));
-    assert!(migrate(&mut connection, path, &[one]).is_err_and(|failure: Failure| {
+    assert!(migrate(&mut connection, path, &[one]).is_err_and(|failure: RawStoreError| {
         matches!(failure.at(path), StoreError::Newer { version: 3, supported: 1, .. })
     }));
     assert!(!MIGRATIONS.is_empty());

@@ -48,7 +48,7 @@ pub(super) fn completions(
     prompts: &[Path],
     resources: &[Path],
 ) -> TokenStream {
-    let kind = quote!(::tenon_sdk::completion::Complete);
+    let kind = quote!(::tenon_sdk::completion::CompleteArguments);
     let prompts = prompts.iter().map(|path| {
         let kind = quote!(<#path as ::tenon_sdk::prompt::PromptTemplate>);
         let reference = quote!(::tenon_sdk::completion::Reference::Prompt(#kind::NAME));
@@ -66,7 +66,7 @@ pub(super) fn completions(
             const _: () = ::core::assert!(
                 !#kind::COMPLETES
                     || #reference.is_among(&[
-                        #(<#completions as ::tenon_sdk::completion::Complete>::REFERENCE),*
+                        #(<#completions as ::tenon_sdk::completion::CompleteArguments>::REFERENCE),*
                     ]),
                 "a parameter of it has `#[complete]`: list it under `completions` as well",
             );

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-use crate::figures::{time, times};
-use crate::rounds::{Comparison, TimedWork, Work};
+use crate::format::{time, times};
+use crate::rounds::{ComparedSides, SelfTimedWork, Work};
 use crate::table::Table;
 
 /// The component of Tenon and wasmtime, and the module of Extism.
@@ -62,7 +62,7 @@ async fn print_kept() {
     let mut instance = wasmtime.instance().await;
     let compiled = extism::compiled(None);
     let mut plugin = extism::plugin(&compiled);
-    let mut sides = Comparison::default();
+    let mut sides = ComparedSides::default();
     sides.add("Tenon, component", Work(async || tenon::echo(&host, tenon::SHARED).await));
     sides.add("Tenon, script in Rhai", Work(async || tenon::echo(&host, tenon::SCRIPT).await));
     sides.add("wasmtime, component", Work(async || instance.echo().await));
@@ -77,7 +77,7 @@ async fn print_fresh() {
     let host = tenon::platform(&tenon::entries(folder.path()), None).await;
     let wasmtime = wasmtime::Host::new(wasmtime::engine(), wasmtime::compiled);
     let [pool, on_demand] = [Some(POOL), None].map(extism::compiled);
-    let mut sides = Comparison::default();
+    let mut sides = ComparedSides::default();
     sides.add("Tenon, pool", Work(async || tenon::echo(&host, tenon::FRESH).await));
     sides.add("wasmtime, pool", Work(async || wasmtime.instance().await.echo().await));
     sides.add("Extism, pool", Work(async || extism::echo(&mut extism::plugin(&pool))));
@@ -122,17 +122,17 @@ async fn print_starts() {
     };
     tenon(Some(&cache)).await;
     tokio::time::sleep(KNOWN_AFTER).await;
-    let mut sides = Comparison::default();
-    sides.add("Tenon, its cache", TimedWork(async || tenon(Some(&cache)).await));
-    sides.add("wasmtime, `deserialize_file`", TimedWork(async || wasmtime(Some(&file)).await));
-    sides.add("Extism, its cache", TimedWork(async || extism(Some(&config)).await));
+    let mut sides = ComparedSides::default();
+    sides.add("Tenon, its cache", SelfTimedWork(async || tenon(Some(&cache)).await));
+    sides.add("wasmtime, `deserialize_file`", SelfTimedWork(async || wasmtime(Some(&file)).await));
+    sides.add("Extism, its cache", SelfTimedWork(async || extism(Some(&config)).await));
     let measured = sides.measure(STARTS, ROUND).await;
     table("From the start of a host to the first answer, compiled before", &measured);
 
-    let mut sides = Comparison::default();
-    sides.add("Tenon", TimedWork(async || tenon(None).await));
-    sides.add("wasmtime", TimedWork(async || wasmtime(None).await));
-    sides.add("Extism", TimedWork(async || extism(None).await));
+    let mut sides = ComparedSides::default();
+    sides.add("Tenon", SelfTimedWork(async || tenon(None).await));
+    sides.add("wasmtime", SelfTimedWork(async || wasmtime(None).await));
+    sides.add("Extism", SelfTimedWork(async || extism(None).await));
     let measured = sides.measure(STARTS / 3, ROUND).await;
     table("The same where nothing was compiled before", &measured);
 }

@@ -65,13 +65,13 @@ pub(super) fn precompiled(engine: &Engine, file: &Path) -> Component {
 }
 
 /// A component that can be instantiated.
-pub(super) struct Host {
+pub(super) struct PreparedComponent {
     engine: Engine,
     pre: InstancePre<State>,
     tools: bare::GuestIndices,
 }
 
-impl Host {
+impl PreparedComponent {
     pub(super) fn new(engine: Engine, component: impl Fn(&Engine) -> Component) -> Self {
         let component = component(&engine);
         let mut linker = Linker::new(&engine);

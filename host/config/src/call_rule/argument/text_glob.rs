@@ -17,12 +17,12 @@ use crate::call_rule::Fit;
 pub(super) struct TextGlob {
     as_written: GlobMatcher,
     /// Where it is about the URLs of one origin: this, as a parser of URLs writes it.
-    origin: Option<Origin>,
+    origin: Option<UrlOrigin>,
 }
 
 /// The origin that a glob begins with.
 #[derive(Debug, Clone)]
-struct Origin {
+struct UrlOrigin {
     text: String,
     /// The glob with this text in place of its own, where they differ.
     glob: Option<GlobMatcher>,
@@ -46,7 +46,7 @@ impl TryFrom<String> for TextGlob {
         let origin = origin_of(&text).map(|(origin, rest)| {
             let read = format!("{origin}{rest}");
             let glob = (read != text).then(|| compile(&read)).transpose()?;
-            Ok::<_, String>(Origin { text: origin, glob })
+            Ok::<_, String>(UrlOrigin { text: origin, glob })
         });
         Ok(Self { as_written, origin: origin.transpose()? })
     }

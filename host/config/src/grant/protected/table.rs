@@ -6,15 +6,15 @@
 //! `build.rs`, `Makefile`, `package.json`, definitions of continuous integration. Writing that is what
 //! a plugin for programmers is for, and whoever runs it means to run it.
 
-use super::{Case, Group, ProtectedRow, ReadProtection};
+use super::{Case, GlobReadability, Group, ProtectedRow};
 use Case::{Exact, Folded};
+use GlobReadability::{Open, Secret};
 use Group::{Agents, Autostart, Editors, Git, Instructions, Keys, Programs, System, Tenon};
 use Group::{Shells, Tools};
-use ReadProtection::{Open, Secret};
 
 const fn row(
     group: Group,
-    reading: ReadProtection,
+    reading: GlobReadability,
     what: &'static str,
     names: &'static [&'static str],
 ) -> ProtectedRow {

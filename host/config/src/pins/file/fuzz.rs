@@ -5,19 +5,19 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Definition, DefinitionKind, ObservedDefinitions, PinFileJson};
+use super::{DefinitionKind, McpDefinition, ObservedDefinitions, PinFileJson};
 
 /// What a server says at one time.
 #[derive(Deserialize)]
 #[serde(default)]
-struct Step {
+struct ServerListing {
     server: String,
     kind: DefinitionKind,
     definitions: BTreeMap<String, Value>,
     whole: bool,
 }
 
-impl Default for Step {
+impl Default for ServerListing {
     fn default() -> Self {
         let kind = DefinitionKind::Tool;
         Self { server: String::new(), kind, definitions: BTreeMap::new(), whole: false }
@@ -36,13 +36,13 @@ pub fn pin_file(text: &str) {
             serde_json::from_str(&written).expect("what was written can be read");
         assert_eq!(&again, content, "written as:\n{written}");
     }
-    let seen = |step: Step| ObservedDefinitions {
+    let seen = |step: ServerListing| ObservedDefinitions {
         plugin: "p".into(),
         named_in: PathBuf::from("/no/such/tenon.toml"),
         server: step.server,
         kind: step.kind,
         definitions: { step.definitions.into_iter() }
-            .map(|(name, json)| (name, Definition::whole(&json)))
+            .map(|(name, json)| (name, McpDefinition::whole(&json)))
             .collect(),
         is_whole: step.whole,
     };

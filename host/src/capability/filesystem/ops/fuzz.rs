@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tenon_config::grant::{FileRules, GlobModel, PathGrant, Protection};
+use tenon_config::grant::{FileRules, GlobModel, PathGrant, ProtectedPaths};
 use tenon_config::path_context::PathContext;
 
 use super::super::listing;
@@ -263,7 +263,7 @@ impl Grants {
             files: Arc::new(FileGrants::new(FileRules::new(
                 sets,
                 Vec::new(),
-                Protection::default(),
+                ProtectedPaths::default(),
             ))),
             model,
         })

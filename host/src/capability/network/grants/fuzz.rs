@@ -32,7 +32,10 @@ pub(crate) fn url_pattern(text: &str) {
     };
     let host = url.host_str().unwrap_or_default();
     if grant.names_host(host) {
-        assert!(!matches!(spelled.host, Part::Around(..)), "{granted} does not spell {host} out");
+        assert!(
+            !matches!(spelled.host, LiteralPart::Around(..)),
+            "{granted} does not spell {host} out"
+        );
         assert!(spelled.host.fits(host), "{granted} does not name {host}");
     }
     if !network.allow(&method, &url) {
@@ -54,7 +57,7 @@ pub(crate) fn url_pattern(text: &str) {
     assert!(spelled.path.fits(url.path()), "{allows}");
     assert!(spelled.is_any_path || !climbs(url.path()), "{allows}, which climbs");
     // Where a name leads is up to whoever owns it.
-    if matches!(spelled.host, Part::Around(..)) {
+    if matches!(spelled.host, LiteralPart::Around(..)) {
         for address in ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1"] {
             assert!(!host_services(address), "{allows} at {address}");
         }
@@ -77,22 +80,22 @@ fn default_port(url: &Url) -> Option<u16> {
 struct ReferenceGrant<'a> {
     methods: Vec<&'a str>,
     schemes: &'a [&'a str],
-    host: Part,
+    host: LiteralPart,
     /// The port, or none for that of the scheme.
     port: Option<Option<u16>>,
-    path: Part,
+    path: LiteralPart,
     is_any_path: bool,
 }
 
 /// What is spelled out of a part of a URL.
-enum Part {
+enum LiteralPart {
     Nothing,
     /// What it begins and ends with.
     Around(String, String),
     Whole(String),
 }
 
-impl Part {
+impl LiteralPart {
     /// Reads a part in which `*` stands for any text.
     fn of(text: &str, is_plain: impl Fn(char) -> bool) -> Self {
         if text.chars().all(&is_plain) {
@@ -141,21 +144,21 @@ impl<'a> ReferenceGrant<'a> {
             Some(_) => None,
         };
         if !is_simple || port.is_none() && !any_port {
-            let (host, path) = (Part::Nothing, Part::Nothing);
+            let (host, path) = (LiteralPart::Nothing, LiteralPart::Nothing);
             return Self { methods, schemes, host, port: None, path, is_any_path: true };
         }
         let host = match host.contains('*') {
-            true if host.is_ascii() => Part::of(&host.to_ascii_lowercase(), |c| c != '*'),
-            true => Part::Around(String::new(), String::new()),
+            true if host.is_ascii() => LiteralPart::of(&host.to_ascii_lowercase(), |c| c != '*'),
+            true => LiteralPart::Around(String::new(), String::new()),
             false => {
                 let url = Url::parse(&format!("http://{host}/")).expect("it is a host");
-                Part::Whole(url.host_str().expect("it has one").into())
+                LiteralPart::Whole(url.host_str().expect("it has one").into())
             }
         };
         let is_any_path = matches!(path, "" | "/*");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/".contains(c);
-        let path = match Part::of(path, is_plain) {
-            _ if is_any_path || path.contains("/.") => Part::Nothing,
+        let path = match LiteralPart::of(path, is_plain) {
+            _ if is_any_path || path.contains("/.") => LiteralPart::Nothing,
             part => part,
         };
         Self { methods, schemes, host, port, path, is_any_path }
@@ -169,7 +172,8 @@ fn is_number(text: &str) -> bool {
 /// Checks that a grant without anything in it that stands for something else allows the URL that it
 /// is.
 fn allows_itself(grant: &UrlGrant, spelled: &ReferenceGrant<'_>) {
-    let (Part::Whole(_), Part::Whole(_), Some(_)) = (&spelled.host, &spelled.path, spelled.port)
+    let (LiteralPart::Whole(_), LiteralPart::Whole(_), Some(_)) =
+        (&spelled.host, &spelled.path, spelled.port)
     else {
         return;
     };

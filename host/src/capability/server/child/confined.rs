@@ -20,8 +20,8 @@ use tokio::task::AbortHandle;
 use super::ChildSpec;
 #[cfg(unix)]
 use crate::capability::network::serve_proxy;
-use crate::capability::network::{Network, TrafficCounter};
-use crate::capability::server::ServerRecorder;
+use crate::capability::network::{Network, ServerTraffic};
+use crate::capability::server::AccessRecorder;
 
 /// The most processes and threads of a server, and the most open files of each.
 const MAX_PROCESSES: u64 = 2048;
@@ -55,25 +55,25 @@ pub(crate) struct ServerConfinement {
     unchangeable: Vec<PathBuf>,
     /// A folder that it keeps from one start to the next.
     cache: Option<PathBuf>,
-    network: Option<ServerNetwork>,
-    recorder: Option<ServerRecorder>,
+    network: Option<MeteredNetwork>,
+    recorder: Option<AccessRecorder>,
     /// How much memory of its own each process may have, in bytes.
     memory: Option<u64>,
 }
 
 /// The network of a server, and what goes through it.
-struct ServerNetwork {
+struct MeteredNetwork {
     network: Arc<Network>,
-    traffic: Arc<TrafficCounter>,
+    traffic: Arc<ServerTraffic>,
 }
 
 /// What a sandbox has that lasts as long as a process.
-pub(super) struct ProcessSandbox {
+pub(super) struct SandboxGuard {
     _temporary: TempDir,
     proxy: Option<AbortHandle>,
 }
 
-impl Drop for ProcessSandbox {
+impl Drop for SandboxGuard {
     fn drop(&mut self) {
         if let Some(proxy) = &self.proxy {
             proxy.abort();
@@ -106,15 +106,15 @@ impl ServerConfinement {
         let (hidden, unchangeable) = (rules.hidden(home), rules.unchangeable());
         let (recorder, memory) = (None, None);
         let network = network.map(|network| {
-            let traffic = TrafficCounter::new(network.plugin());
-            ServerNetwork { network, traffic }
+            let traffic = ServerTraffic::new(network.plugin());
+            MeteredNetwork { network, traffic }
         });
         let launcher = launcher.into();
         Self { launcher, reachable, own, hidden, unchangeable, cache, network, recorder, memory }
     }
 
     /// How much goes through its network, if it has one.
-    pub(crate) fn traffic(&self) -> Option<Arc<TrafficCounter>> {
+    pub(crate) fn traffic(&self) -> Option<Arc<ServerTraffic>> {
         self.network.as_ref().map(|of| of.traffic.clone())
     }
 
@@ -124,15 +124,12 @@ impl ServerConfinement {
     }
 
     /// The same, recorded.
-    pub(crate) fn recorded(self, recorder: Option<ServerRecorder>) -> Self {
+    pub(crate) fn recorded(self, recorder: Option<AccessRecorder>) -> Self {
         Self { recorder, ..self }
     }
 
     /// The launcher of a process, and what it is told first.
-    pub(super) fn command(
-        &self,
-        spec: &ChildSpec,
-    ) -> io::Result<(Command, Vec<u8>, ProcessSandbox)> {
+    pub(super) fn command(&self, spec: &ChildSpec) -> io::Result<(Command, Vec<u8>, SandboxGuard)> {
         let temporary = tempfile::Builder::new().prefix("tenon-server-").tempdir()?;
         let own = temporary.path().join("tmp");
         std::fs::create_dir(&own)?;
@@ -169,26 +166,26 @@ impl ServerConfinement {
                     processes: Some(MAX_PROCESSES),
                     open_files: Some(MAX_OPEN_FILES),
                 },
-                recording: self.recorder.as_ref().map(ServerRecorder::recording),
+                recording: self.recorder.as_ref().map(AccessRecorder::recording),
             },
         };
         let mut command = Command::new(&self.launcher);
         command.args(launcher_arguments()).env_clear().current_dir("/").stdin(Stdio::piped());
-        Ok((command, confined.encode()?, ProcessSandbox { _temporary: temporary, proxy }))
+        Ok((command, confined.encode()?, SandboxGuard { _temporary: temporary, proxy }))
     }
 }
 
 #[cfg(unix)]
-fn start_proxy(socket: &Path, of: &ServerNetwork, spec: &ChildSpec) -> io::Result<AbortHandle> {
+fn start_proxy(socket: &Path, of: &MeteredNetwork, spec: &ChildSpec) -> io::Result<AbortHandle> {
     let listener = tokio::net::UnixListener::bind(socket)?;
-    let ServerNetwork { network, traffic } = of;
+    let MeteredNetwork { network, traffic } = of;
     let task = serve_proxy(listener, network.clone(), spec.log.clone(), traffic.clone());
     Ok(tokio::spawn(task).abort_handle())
 }
 
 /// No launcher works there.
 #[cfg(not(unix))]
-fn start_proxy(_: &Path, _: &ServerNetwork, _: &ChildSpec) -> io::Result<AbortHandle> {
+fn start_proxy(_: &Path, _: &MeteredNetwork, _: &ChildSpec) -> io::Result<AbortHandle> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

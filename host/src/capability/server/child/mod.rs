@@ -27,7 +27,7 @@ use tokio::sync::{Mutex, Notify, SetOnce};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use confined::ProcessSandbox;
+use confined::SandboxGuard;
 pub(crate) use confined::ServerConfinement;
 use group::{Group, Signal};
 use lines::LineReader;
@@ -123,19 +123,19 @@ pub(crate) struct ChildSlot {
     /// What the child before this one, or this one, wrote to its standard error.
     stderr: Arc<StderrTail>,
     began: Instant,
-    alarm: Option<Timer>,
+    alarm: Option<GuestTimer>,
     /// Wakes whoever waits for events when there is something else to wait for: another child, the end
     /// of this one, or the timer.
     changed: Arc<Notify>,
 }
 
 /// A timer that was set. It waits by itself, so that who waits for events need not each time.
-struct Timer {
+struct GuestTimer {
     rung: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
-impl Timer {
+impl GuestTimer {
     fn set(at: Instant, changed: Arc<Notify>) -> Self {
         let rung = Arc::new(AtomicBool::new(false));
         let rings = rung.clone();
@@ -148,7 +148,7 @@ impl Timer {
     }
 }
 
-impl Drop for Timer {
+impl Drop for GuestTimer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -216,7 +216,7 @@ impl ChildSlot {
     }
 
     pub(crate) fn set_timer(&mut self, at: Duration) {
-        self.alarm = Some(Timer::set(self.began + at.min(MAX_DURATION), self.changed.clone()));
+        self.alarm = Some(GuestTimer::set(self.began + at.min(MAX_DURATION), self.changed.clone()));
     }
 
     pub(crate) fn clear_timer(&mut self) {
@@ -242,7 +242,7 @@ pub(crate) struct Child {
     stderr: Arc<StderrTail>,
     group: Group,
     /// What it has of its own in its sandbox.
-    process_sandbox: Option<ProcessSandbox>,
+    process_sandbox: Option<SandboxGuard>,
 }
 
 /// How and when a child ended.

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use tenon_types::name::nearest;
 
 use super::functions::{ToolFunction, ToolFunctions, collision, unknown_function, unknown_tool};
-use crate::runtime::rhai::context_members::CAPTURE;
+use crate::runtime::rhai::context_check::CAPTURE;
 use crate::runtime::rhai::error::ScriptProblem;
 
 /// The most problems that are told.

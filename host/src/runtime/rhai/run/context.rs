@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 
 use super::super::error::ScriptResult;
 use super::functions::{ToolFunctions, stop_or_limit};
-use super::{Abandoned, RunHost, RunLimits, RunStop, running, stop};
-use crate::runtime::rhai::running::ThreadTotals;
+use super::{Abandoned, RunHost, RunLimits, RunStopped, running_call, stop};
+use crate::runtime::rhai::running_call::ThreadTotals;
 
 /// What all threads of a run share.
 pub(super) struct RunShared {
@@ -34,12 +34,12 @@ pub(super) struct RunShared {
     pub(super) used: Arc<ThreadTotals>,
     /// Places for those of its threads that compute.
     pub(super) processors: Arc<Semaphore>,
-    pub(super) progress: RunProgress,
+    pub(super) progress: RunCounters,
 }
 
 /// How far a run is.
 #[derive(Default)]
-pub(super) struct RunProgress {
+pub(super) struct RunCounters {
     operations: AtomicU64,
     calls: AtomicU64,
     /// How many threads work besides the first.
@@ -94,7 +94,7 @@ impl RunShared {
         let mut reached = self.progress.reached.lock().unwrap_or_else(PoisonError::into_inner);
         reached.get_or_insert(limit);
         self.progress.is_over.store(true, Ordering::SeqCst);
-        EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
+        EvalAltResult::ErrorTerminated(Dynamic::from(RunStopped), Position::NONE).into()
     }
 
     /// What was printed, how many calls there were, and how many operations.
@@ -149,7 +149,7 @@ impl Drop for ThreadPermit {
 }
 
 /// One thread of a run.
-pub(super) struct RunThread {
+pub(super) struct RunBranch {
     pub(super) shared: Arc<RunShared>,
     /// What the keys of its calls begin with.
     prefix: String,
@@ -160,21 +160,21 @@ pub(super) struct RunThread {
     uncounted: u64,
 }
 
-impl RunThread {
+impl RunBranch {
     pub(super) fn new(shared: Arc<RunShared>, prefix: String, depth: usize) -> Self {
         Self { shared, prefix, depth, next: 1, uncounted: 0 }
     }
 }
 
 thread_local! {
-    static THREAD: RefCell<Option<RunThread>> = const { RefCell::new(None) };
+    static THREAD: RefCell<Option<RunBranch>> = const { RefCell::new(None) };
 }
 
 /// Runs a part of a script on this thread.
-pub(super) fn within<R>(thread: RunThread, script: impl FnOnce() -> R) -> R {
+pub(super) fn within<R>(thread: RunBranch, script: impl FnOnce() -> R) -> R {
     let before = THREAD.replace(Some(thread));
     let result = script();
-    if let Some(RunThread { shared, uncounted, .. }) = THREAD.replace(before) {
+    if let Some(RunBranch { shared, uncounted, .. }) = THREAD.replace(before) {
         shared.count_operations(uncounted);
     }
     result
@@ -225,7 +225,7 @@ pub(super) fn below<R>(key: &str, script: impl FnOnce() -> R) -> R {
 /// Has the host do something, and waits for it on this thread. Its place among those that run is free meanwhile.
 pub(super) fn ask<T, F>(what: impl FnOnce(Arc<dyn RunHost>, String) -> F) -> ScriptResult<T>
 where
-    F: Future<Output = Result<T, RunStop>>,
+    F: Future<Output = Result<T, RunStopped>>,
 {
     let shared = shared()?;
     if shared.is_over() || shared.is_given_up() {
@@ -234,14 +234,14 @@ where
     shared.count_call()?;
     let asked = what(shared.host.clone(), next_key());
     let abandoned = shared.abandoned.clone();
-    let answer = running::block_on(&shared.runtime, async move {
+    let answer = running_call::block_on(&shared.runtime, async move {
         // Where nobody waits any more, nothing begins.
         match select(abandoned, pin!(asked)).await {
-            Either::Left(_) => Err(RunStop),
+            Either::Left(_) => Err(RunStopped),
             Either::Right((answer, _)) => answer,
         }
     });
-    answer.map_err(|RunStop| stop(&shared))
+    answer.map_err(|RunStopped| stop(&shared))
 }
 
 /// The host of the run.
@@ -264,7 +264,7 @@ pub(super) fn began() -> SystemTime {
 pub(super) fn count() -> bool {
     const EVERY: u64 = 64;
     THREAD.with_borrow_mut(|thread| {
-        let Some(RunThread { shared, uncounted, .. }) = thread else { return false };
+        let Some(RunBranch { shared, uncounted, .. }) = thread else { return false };
         *uncounted += 1;
         // A function of the engine's own may have kept the error for itself that ends the run.
         if shared.is_over() {
@@ -277,7 +277,7 @@ pub(super) fn count() -> bool {
 /// Keeps what a script prints, as far as there is room.
 pub(super) fn print(text: &str) {
     THREAD.with_borrow(|thread| {
-        let Some(RunThread { shared, .. }) = thread else { return };
+        let Some(RunBranch { shared, .. }) = thread else { return };
         if shared.is_over() {
             return;
         }

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tenon_types::ToolDefinition;
 use tenon_types::name::nearest;
 
-use super::context::{self, RunShared, RunThread, ask, below, next_key};
-use super::{RunAnswer, RunCall, RunLookUp, engine_with, running, stop};
+use super::context::{self, RunBranch, RunShared, ask, below, next_key};
+use super::{RunAnswer, RunCall, ToolQuery, engine_with, running_call, stop};
 use crate::runtime::rhai::engine::{MAX_VALUE_DEPTH, detach, detached, is_in_scope, weigh};
 use crate::runtime::rhai::error::{ScriptResult, mistake};
 use crate::runtime::rhai::json::to_json;
@@ -61,11 +61,11 @@ struct PluginTools(ImmutableString);
 
 /// What the host offers, as a script has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AllTools;
+struct ToolsVariable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AllResources;
+struct ResourcesVariable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AllPrompts;
+struct PromptsVariable;
 
 impl ToolFunctions {
     /// The functions of these tools: of each the plugin, its name for callers and its definition.
@@ -211,9 +211,9 @@ impl ToolFunctions {
     /// Puts the functions into an engine.
     pub(super) fn add_to(&self, engine: &mut rhai::Engine) {
         engine.register_type_with_name::<PluginTools>("Plugin");
-        engine.register_type_with_name::<AllTools>("Tools");
-        engine.register_type_with_name::<AllResources>("Resources");
-        engine.register_type_with_name::<AllPrompts>("Prompts");
+        engine.register_type_with_name::<ToolsVariable>("Tools");
+        engine.register_type_with_name::<ResourcesVariable>("Resources");
+        engine.register_type_with_name::<PromptsVariable>("Prompts");
         engine.register_global_module(self.module.clone());
         #[expect(deprecated, reason = "the callback is marked as one that may change")]
         engine.on_var(|name, _, context| {
@@ -222,9 +222,9 @@ impl ToolFunctions {
                 return Ok(None);
             }
             Ok(match name {
-                "tools" => Some(Dynamic::from(AllTools)),
-                "resources" => Some(Dynamic::from(AllResources)),
-                "prompts" => Some(Dynamic::from(AllPrompts)),
+                "tools" => Some(Dynamic::from(ToolsVariable)),
+                "resources" => Some(Dynamic::from(ResourcesVariable)),
+                "prompts" => Some(Dynamic::from(PromptsVariable)),
                 "data" => context::data(),
                 name => {
                     let shared = context::shared()?;
@@ -420,14 +420,16 @@ fn answered(call: RunCall) -> ScriptResult<Dynamic> {
 fn add_tools(engine: &mut rhai::Engine) {
     let search = |query: &str, limit: i64| -> ScriptResult<Dynamic> {
         let limit = usize::try_from(limit.clamp(1, 50)).unwrap_or(1);
-        looked_up(RunLookUp::Search { query, limit })
+        looked_up(ToolQuery::Search { query, limit })
     };
-    engine.register_fn("search", move |_: &mut AllTools, query: &str| search(query, DEFAULT_FOUND));
-    engine.register_fn("search", move |_: &mut AllTools, query: &str, limit: i64| {
+    engine.register_fn("search", move |_: &mut ToolsVariable, query: &str| {
+        search(query, DEFAULT_FOUND)
+    });
+    engine.register_fn("search", move |_: &mut ToolsVariable, query: &str, limit: i64| {
         search(query, limit)
     });
-    engine.register_fn("describe", |_: &mut AllTools, name: &str| -> ScriptResult<Dynamic> {
-        looked_up(RunLookUp::Describe { tool: &tool_named(name)? })
+    engine.register_fn("describe", |_: &mut ToolsVariable, name: &str| -> ScriptResult<Dynamic> {
+        looked_up(ToolQuery::Describe { tool: &tool_named(name)? })
     });
     engine.register_fn("call_tool", |name: &str, arguments: Map| -> ScriptResult<Dynamic> {
         call_tool(&tool_named(name)?, arguments)
@@ -446,7 +448,7 @@ fn tool_named(name: &str) -> ScriptResult<Arc<str>> {
     }
 }
 
-fn looked_up(what: RunLookUp<'_>) -> ScriptResult<Dynamic> {
+fn looked_up(what: ToolQuery<'_>) -> ScriptResult<Dynamic> {
     let shared = context::shared()?;
     // Functions of the engine's own may have kept an error for themselves.
     if shared.is_over() {
@@ -454,7 +456,7 @@ fn looked_up(what: RunLookUp<'_>) -> ScriptResult<Dynamic> {
     }
     let value = shared.host.look_up(next_key(), what).map_err(|_| stop(&shared))?;
     match (what, &*value) {
-        (RunLookUp::Describe { tool }, Value::Null) => {
+        (ToolQuery::Describe { tool }, Value::Null) => {
             Err(mistake(unknown_tool(&shared.functions, tool)))
         }
         (_, value) => to_dynamic(value),
@@ -477,18 +479,18 @@ fn add_operations(engine: &mut rhai::Engine) {
     let operation = |name, plugin: &str, argument| {
         answered(RunCall::Operation { name, plugin: plugin.to_string(), argument })
     };
-    engine.register_fn("list", move |_: &mut AllResources, plugin: &str| {
+    engine.register_fn("list", move |_: &mut ResourcesVariable, plugin: &str| {
         operation("resources/list", plugin, Value::Null)
     });
-    engine.register_fn("read", move |_: &mut AllResources, plugin: &str, uri: &str| {
+    engine.register_fn("read", move |_: &mut ResourcesVariable, plugin: &str, uri: &str| {
         operation("resources/read", plugin, uri.into())
     });
-    engine.register_fn("list", move |_: &mut AllPrompts, plugin: &str| {
+    engine.register_fn("list", move |_: &mut PromptsVariable, plugin: &str| {
         operation("prompts/list", plugin, Value::Null)
     });
     engine.register_fn(
         "get",
-        move |_: &mut AllPrompts,
+        move |_: &mut PromptsVariable,
               plugin: &str,
               name: &str,
               arguments: Map|
@@ -532,14 +534,14 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> ScriptResult<Arr
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(branch) = branches.get(number) else { return };
             let prefix = format!("{key}.{number}.");
-            let thread = RunThread::new(shared.clone(), prefix, depth);
+            let thread = RunBranch::new(shared.clone(), prefix, depth);
             let result = run_branch(engine, &shared, branch, thread, &result_bytes);
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
     };
     // The time of a branch begins with its place.
     let work = || within_place(&shared.processors, &runtime, work);
-    running::waiting(&runtime, || {
+    running_call::waiting(&runtime, || {
         std::thread::scope(|scope| {
             // This thread works, too.
             for _ in 1..branches.len() {
@@ -567,7 +569,7 @@ fn run_branch(
     engine: &rhai::Engine,
     shared: &Arc<RunShared>,
     branch: &FnPtr,
-    thread: RunThread,
+    thread: RunBranch,
     result_bytes: &AtomicUsize,
 ) -> ScriptResult<Dynamic> {
     // Another branch may have ended all of them.
@@ -575,7 +577,7 @@ fn run_branch(
         return Err(stop_or_limit(shared));
     }
     let (limits, given_up) = (&shared.script_limits, shared.given_up.clone());
-    running::within_run(limits, given_up, &shared.used, || {
+    running_call::within_run(limits, given_up, &shared.used, || {
         let result = context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))?;
         let own = weigh(&result, &mut HashSet::new(), MAX_VALUE_DEPTH) + size_of::<Dynamic>();
         let all = result_bytes.fetch_add(own, Ordering::Relaxed) + own;

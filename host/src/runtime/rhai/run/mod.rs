@@ -38,10 +38,10 @@ pub(crate) use promotion::promote;
 use super::engine::{self, AbandonGuard};
 use super::error::{ScriptSource, limit_text, root, thrown};
 use super::threads::{self, Threads};
-use super::{comparison, content, json, running, time};
+use super::{comparison, content, json, running_call, time};
 use crate::call::Failure;
 use crate::capability::services::Clock;
-use context::{RunProgress, RunShared, RunThread};
+use context::{RunBranch, RunCounters, RunShared};
 
 /// The bounds of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,16 +91,16 @@ pub const MAX_RUN_DATA_BYTES: usize = 512 << 10;
 #[async_trait]
 pub(crate) trait RunHost: Send + Sync + 'static {
     /// Does what the script asks for.
-    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop>;
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStopped>;
 
     /// The value of a step, where an earlier attempt has come to one.
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop>;
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped>;
 
     /// Keeps the value of a step.
     fn keep_step(&self, key: String, value: Value);
 
     /// Looks something up; a later attempt gets the same. It is null where there is nothing.
-    fn look_up(&self, key: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop>;
+    fn look_up(&self, key: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped>;
 }
 
 /// A call that a script makes.
@@ -114,7 +114,7 @@ pub(crate) enum RunCall {
 
 /// What a script looks up.
 #[derive(Clone, Copy)]
-pub(crate) enum RunLookUp<'a> {
+pub(crate) enum ToolQuery<'a> {
     /// Tools, by words.
     Search { query: &'a str, limit: usize },
     /// One tool, by its full name.
@@ -132,7 +132,7 @@ pub(crate) enum RunAnswer {
 
 /// The run goes no further. The host knows why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RunStop;
+pub(crate) struct RunStopped;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -254,7 +254,7 @@ impl RunScript {
                 began,
                 used: Arc::default(),
                 processors: threads::processors(),
-                progress: RunProgress::default(),
+                progress: RunCounters::default(),
             });
             script.run_here(&shared)
         };
@@ -262,9 +262,9 @@ impl RunScript {
     }
 
     fn run_here(&self, shared: &Arc<RunShared>) -> RunResult {
-        let thread = RunThread::new(shared.clone(), String::new(), 0);
+        let thread = RunBranch::new(shared.clone(), String::new(), 0);
         let (given_up, engine) = (shared.given_up.clone(), shared.functions.engine());
-        let result = running::within_run(&self.script_limits, given_up, &shared.used, || {
+        let result = running_call::within_run(&self.script_limits, given_up, &shared.used, || {
             context::within(thread, || {
                 let value = engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast);
                 value.map(|value| self.value(&value, shared))
@@ -344,9 +344,9 @@ const MAX_VARIABLES: usize = 200;
 type Abandoned = Shared<BoxFuture<'static, ()>>;
 
 /// The time that a run sees does not go on: what it computes from it is the same at each attempt.
-struct ReplayClock;
+struct FrozenClock;
 
-impl Clock for ReplayClock {
+impl Clock for FrozenClock {
     fn now(&self) -> SystemTime {
         context::began()
     }
@@ -359,15 +359,15 @@ fn engine_with(functions: &ToolFunctions) -> rhai::Engine {
     engine.set_max_operations(0);
     engine.set_max_variables(MAX_VARIABLES);
     engine.on_progress(|_| {
-        let ended = running::ended().map(Dynamic::from);
-        ended.or_else(|| context::count().then(|| Dynamic::from(RunStop)))
+        let ended = running_call::ended().map(Dynamic::from);
+        ended.or_else(|| context::count().then(|| Dynamic::from(RunStopped)))
     });
     engine.on_print(context::print);
     engine.on_debug(|text, _, _| context::print(text));
     engine::add_bounded(&mut engine);
     comparison::add(&mut engine);
     content::add(&mut engine);
-    time::add(&mut engine, Arc::new(ReplayClock));
+    time::add(&mut engine, Arc::new(FrozenClock));
     hide_names(&mut engine);
     functions.add_to(&mut engine);
     engine
@@ -389,5 +389,5 @@ fn hide_names(engine: &mut rhai::Engine) {
 /// Says that a run goes no further.
 fn stop(shared: &RunShared) -> Box<EvalAltResult> {
     shared.stop();
-    EvalAltResult::ErrorTerminated(Dynamic::from(RunStop), Position::NONE).into()
+    EvalAltResult::ErrorTerminated(Dynamic::from(RunStopped), Position::NONE).into()
 }

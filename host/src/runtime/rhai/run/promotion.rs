@@ -97,7 +97,7 @@ pub(crate) fn promote(
     }
     let tokens = Tokens::of(&source)?;
     let mut changes =
-        Changes { functions, tokens: &tokens, edits: Vec::new(), tools: BTreeSet::new() };
+        SourceEdits { functions, tokens: &tokens, edits: Vec::new(), tools: BTreeSet::new() };
     let problem =
         |(position, problem): (Position, String)| ScriptLoadError(source.at(position, &problem));
     changes.find().map_err(problem)?;
@@ -187,10 +187,10 @@ fn line_starts(text: &str) -> Vec<usize> {
 }
 
 /// What changes in the text.
-struct Changes<'a> {
+struct SourceEdits<'a> {
     functions: &'a ToolFunctions,
     tokens: &'a Tokens,
-    /// Places, and what stands there; functions of the script are taken out in [`Changes::apply`].
+    /// Places, and what stands there; functions of the script are taken out in [`SourceEdits::apply`].
     edits: Vec<(Range<usize>, String)>,
     tools: BTreeSet<String>,
 }
@@ -201,7 +201,7 @@ type ReplacedCall = (Range<usize>, String, String);
 /// What cannot be, and where.
 type Refusal = (Position, String);
 
-impl Changes<'_> {
+impl SourceEdits<'_> {
     fn find(&mut self) -> Result<(), Refusal> {
         let own = self.own_functions();
         let mut found = Vec::new();

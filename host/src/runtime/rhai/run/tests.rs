@@ -20,7 +20,7 @@ struct Host {
 
 #[async_trait]
 impl RunHost for Host {
-    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStop> {
+    async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStopped> {
         let (name, arguments) = match what {
             RunCall::Tool { name, arguments } => (name, arguments),
             RunCall::Operation { name, plugin, argument } => {
@@ -29,7 +29,7 @@ impl RunHost for Host {
         };
         self.calls.lock().unwrap().push((key, format!("{name} {arguments}")));
         if self.stops_at == Some(&*name) {
-            return Err(RunStop);
+            return Err(RunStopped);
         }
         tokio::task::yield_now().await;
         let value = match &*name {
@@ -41,7 +41,7 @@ impl RunHost for Host {
         Ok(RunAnswer::Value(value.into()))
     }
 
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStop> {
+    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped> {
         Ok(self.steps.lock().unwrap().get(key).cloned())
     }
 
@@ -49,10 +49,10 @@ impl RunHost for Host {
         self.steps.lock().unwrap().insert(key, value.into());
     }
 
-    fn look_up(&self, _: String, what: RunLookUp<'_>) -> Result<Arc<Value>, RunStop> {
+    fn look_up(&self, _: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped> {
         let value = match what {
-            RunLookUp::Search { query, limit } => json!([query, limit]),
-            RunLookUp::Describe { tool } => json!(tool),
+            ToolQuery::Search { query, limit } => json!([query, limit]),
+            ToolQuery::Describe { tool } => json!(tool),
         };
         Ok(value.into())
     }

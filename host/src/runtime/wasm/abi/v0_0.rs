@@ -8,7 +8,7 @@ use wasmtime::component::{Accessor, Instance, InstancePre, Linker};
 use super::{ExportError, ExportedInterfaces, FindExports, GuestAnswer, Interface};
 use crate::capability::HostState;
 use crate::capability::bindings::log::Level;
-use crate::capability::lifecycle::{Holds, InView, View};
+use crate::capability::host_capability::{CapabilityView, HasCapability, HasView};
 use crate::capability::log::LogCapability;
 
 mod bindings {
@@ -30,12 +30,12 @@ pub(super) const VERSION: &str = "0.0.1";
 /// Puts the interfaces of a capability into a linker.
 pub(super) fn link(capability: &str, linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     match capability {
-        "log" => log::add_to_linker::<_, InView<LogCapability>>(linker, Holds::view),
+        "log" => log::add_to_linker::<_, HasView<LogCapability>>(linker, HasCapability::view),
         _ => Ok(()),
     }
 }
 
-impl log::Host for View<'_, LogCapability> {
+impl log::Host for CapabilityView<'_, LogCapability> {
     /// Its messages have no level and no fields.
     fn write(&mut self, message: String) -> wasmtime::Result<()> {
         crate::capability::bindings::log::Host::write(self, Level::Info, message, Vec::new())
