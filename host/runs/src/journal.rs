@@ -1,6 +1,6 @@
 //! What a run has asked, and what was answered.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -22,26 +22,34 @@ const MAX_ENTRIES_BYTES: usize = 8 << 20;
 const ENTRY_BYTES: usize = 200;
 
 /// The SHA-256 of arguments; as text in hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ArgumentsDigest([u8; 32]);
 
 impl ArgumentsDigest {
     /// The digest of arguments. The order of members makes no difference.
     pub fn of(arguments: &Value) -> Self {
-        Self(Sha256::digest(arguments.to_string()).into())
+        let json = serde_json::to_vec(arguments).expect("a value is JSON");
+        Self(Sha256::digest(json).into())
+    }
+
+    /// Gives the text.
+    fn with_text<R>(&self, give: impl FnOnce(&str) -> R) -> R {
+        let mut digits = [0; 64];
+        hex::encode_to_slice(self.0, &mut digits).expect("there is room for two digits a byte");
+        give(str::from_utf8(&digits).expect("digits are text"))
     }
 }
 
 impl fmt::Display for ArgumentsDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(self.0))
+        self.with_text(|text| f.write_str(text))
     }
 }
 
-impl From<ArgumentsDigest> for String {
-    fn from(digest: ArgumentsDigest) -> Self {
-        digest.to_string()
+impl Serialize for ArgumentsDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.with_text(|text| serializer.serialize_str(text))
     }
 }
 

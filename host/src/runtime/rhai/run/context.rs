@@ -235,10 +235,10 @@ where
     let asked = what(shared.host.clone(), next_key());
     let abandoned = shared.abandoned.clone();
     let answer = running_call::block_on(&shared.runtime, async move {
-        // Where nobody waits any more, nothing begins.
-        match select(abandoned, pin!(asked)).await {
-            Either::Left(_) => Err(RunStopped),
-            Either::Right((answer, _)) => answer,
+        // First what it asks for: mostly it is there at once.
+        match select(pin!(asked), abandoned).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(RunStopped),
         }
     });
     answer.map_err(|RunStopped| stop(&shared))

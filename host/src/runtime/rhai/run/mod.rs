@@ -227,10 +227,11 @@ impl RunScript {
         host: Arc<dyn RunHost>,
         threads: &Arc<Threads>,
     ) -> Result<RunResult, Failure> {
-        let given_up = Arc::new(AtomicBool::new(false));
-        let _guard = AbandonGuard(given_up.clone());
         let (_alive, ended) = oneshot::channel::<()>();
         let abandoned: Abandoned = ended.map(drop).boxed().shared();
+        let given_up = Arc::new(AtomicBool::new(false));
+        // It is dropped first: nothing begins from there on.
+        let _guard = AbandonGuard(given_up.clone());
         let (runtime, limits) = (Handle::current(), limits.clone());
         let work = move || {
             let script = match Self::compile(script, &functions, &limits) {
