@@ -441,8 +441,11 @@ fn an_approval_is_for_the_settings_that_the_plugin_had() {
 
 #[test]
 fn a_rule_speaks_of_a_tool_of_several_plugins_by_either_name() {
-    for rule in ["notes__read_resource", "read_resource"] {
-        let project = approved(&format!("tools.{rule}.approve = \"deny\""));
+    let of_plugin = "[[tools.read_resource.when]]\narguments.\"/plugin\".equals = \"notes\"\napprove = \"deny\"";
+    let of_either = ["notes__read_resource", "read_resource"];
+    let of_either = of_either.map(|tool| format!("tools.{tool}.approve = \"deny\""));
+    for rule in of_either.into_iter().chain([of_plugin.to_string()]) {
+        let project = approved(&rule);
         let resource = "resource(#{ uri: \"note:///a\", name: \"a\" }, |uri| \"text\");";
         project.write("own/notes/notes.rhai", format!("{SCRIPT}{resource}"));
         let project = project.approved();
@@ -454,7 +457,7 @@ fn a_rule_speaks_of_a_tool_of_several_plugins_by_either_name() {
         }
         let tested = project.tenon(&[&["policy", "test"], &arguments[..]].concat());
         assert_eq!(tested.status.code(), Some(3), "{}", stderr(&tested));
-        let denied = "the call of read_resource is denied, by `approve` under";
+        let denied = "the call of read_resource is denied, by ";
         assert!(stdout(&tested).starts_with(denied));
         // What else the plugin has is not meant.
         assert_eq!(writes(&project), "0");

@@ -384,7 +384,7 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
         output::json(&events.iter().map(form).collect::<Vec<_>>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::if_empty(events.is_empty(), "no call was asked about yet");
+    output::if_empty(events.is_empty() && limit > 0, "no call was asked about yet");
     for (at, event) in &events {
         let ApprovalEvent { id, tool, plugin, principal, decided_by, arguments, step, .. } = event;
         let what = match step {

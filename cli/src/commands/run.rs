@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume")]
     script: Option<PathBuf>,
     /// What the script gets as `data`: JSON, or @FILE
-    #[arg(long, value_name = "JSON", conflicts_with = "resume")]
+    #[arg(long, value_name = "JSON", conflicts_with = "resume", allow_negative_numbers = true)]
     data: Option<String>,
     /// Resume a run that is paused, as `tenon runs` lists it
     #[arg(long, value_name = "ID")]

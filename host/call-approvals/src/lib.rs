@@ -30,7 +30,9 @@ mod tests;
 
 pub use action::{Action, ActionDigest};
 pub use approval::{Approval, ApprovalState, CallDetails, MAX_WAIT, is_approval_id};
-pub use approvals::{Asked, BeginOutcome, BegunCall, CallApprovals, DEFAULT_ONCE};
+pub use approvals::{
+    Asked, BeginOutcome, BegunCall, CallApprovals, DEFAULT_ONCE, ImmediateApproval,
+};
 pub use event::{ApprovalEvent, ApprovalStep, Decider, LOG};
 pub use standing::{ApprovalScope, DEFAULT_STANDING, StandingApproval};
 

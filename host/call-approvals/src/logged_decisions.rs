@@ -165,7 +165,7 @@ impl LoggedDecisions {
 
     /// Whether what is kept of a call is what somebody was asked about. Of a call of which nobody knows how it ended, less
     /// is kept.
-    fn bear_out_content(&self, approval: &Approval) -> bool {
+    pub(crate) fn bear_out_content(&self, approval: &Approval) -> bool {
         match self.asked.get(&approval.digest) {
             Some(Some(content)) => *content == approval.content_digest(),
             Some(None) => true,

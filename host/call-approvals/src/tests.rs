@@ -92,8 +92,13 @@ fn begun(found: BeginOutcome) -> Box<BegunCall> {
 
 /// Begins a call that the user of a client has approved.
 fn begin_approved(approvals: &Arc<CallApprovals>, action: &Action) -> Box<BegunCall> {
-    let once = (ApprovalScope::Once, None);
-    begun(approvals.begin_approved(action, call(action), once, Decider::Client, NOW).unwrap())
+    let once = given(ApprovalScope::Once);
+    begun(approvals.begin_approved(action, call(action), once, NOW).unwrap())
+}
+
+/// What the user of a client says.
+fn given(scope: ApprovalScope) -> ImmediateApproval {
+    ImmediateApproval { scope, holds: None, by: Decider::Client, waited: true }
 }
 
 #[test]
@@ -336,13 +341,48 @@ fn what_is_decided_while_somebody_is_asked_counts() {
     for action in [&denied, &approved] {
         assert_eq!(agent.ask(action, call(action), NOW).unwrap(), Asked::Decided);
     }
-    let always = (ApprovalScope::Standing { fixed: None }, None);
-    let found = agent.begin_approved(&denied, call(&denied), always, Decider::Client, NOW).unwrap();
+    let always = given(ApprovalScope::Standing { fixed: None });
+    let found = agent.begin_approved(&denied, call(&denied), always, NOW).unwrap();
     assert!(matches!(&found, BeginOutcome::Denied { reason: Some(reason), .. } if reason == "no"));
     assert!(agent.standing(NOW).unwrap().is_empty());
     // There was one call to approve, and both have approved it.
     begin_approved(&agent, &approved).end("ok", NOW).unwrap();
     assert!(matches!(take(&agent, &approved), BeginOutcome::Undecided { .. }));
+}
+
+#[test]
+fn what_is_taken_back_while_somebody_is_asked_does_not_begin() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({ "n": 1 }));
+    let begin = |waited| {
+        let given = ImmediateApproval { waited, ..given(ApprovalScope::Once) };
+        agent.begin_approved(&action, call(&action), given, NOW).unwrap()
+    };
+    ask(&agent, &action);
+    user.end_plugin(&action.plugin, NOW).unwrap();
+    assert!(matches!(begin(true), BeginOutcome::Denied { reason: Some(_), .. }));
+    // A later question is another one.
+    ask(&agent, &action);
+    begun(begin(true)).end("ok", NOW).unwrap();
+    // Nor does what never waited have anything that could be taken back.
+    ask(&agent, &action);
+    user.end_plugin(&action.plugin, NOW).unwrap();
+    begun(begin(false)).end("ok", NOW).unwrap();
+}
+
+#[test]
+fn what_is_shown_otherwise_than_it_was_asked_about_cannot_be_approved() {
+    let store = store();
+    let (agent, user) = (approvals(&store), approvals(&store));
+    let action = action(json!({ "path": "/etc" }));
+    let id = ask(&agent, &action);
+    edit(&store, (APPROVALS, &id), |item| item["call"]["arguments"]["path"] = json!("/tmp"));
+    let refused = user.approve(&id, ApprovalScope::Once, None, NOW).unwrap_err();
+    assert!(matches!(refused, CallApprovalError::Undecidable { .. }), "{refused:?}");
+    assert_eq!(user.undocumented(NOW).unwrap(), [&*id]);
+    assert!(matches!(take(&agent, &action), BeginOutcome::Undecided { .. }));
+    user.deny(&id, None, NOW).unwrap();
 }
 
 #[test]
@@ -388,10 +428,9 @@ fn a_principal_with_too_many_unknown_calls_keeps_nobody_from_being_asked() {
     let approvals = Arc::new(CallApprovals::with_room(store, 4, 2));
     for n in 0..10 {
         let action = action(json!({ "n": n }));
-        let once = (ApprovalScope::Once, None);
         let now = NOW + n;
-        let found =
-            approvals.begin_approved(&action, call(&action), once, Decider::Client, now).unwrap();
+        let once = given(ApprovalScope::Once);
+        let found = approvals.begin_approved(&action, call(&action), once, now).unwrap();
         drop(begun(found));
     }
     let left: Vec<_> =
@@ -1091,8 +1130,8 @@ fn whatever_is_done_the_log_says_so() {
                 },
                 (9, _) => {
                     let scope = if chance.below(2) == 0 { always } else { ApprovalScope::Once };
-                    let (scope, decider) = ((scope, holds), Decider::Client);
-                    match approvals.begin_approved(&action, call, scope, decider, now) {
+                    let given = ImmediateApproval { holds, ..given(scope) };
+                    match approvals.begin_approved(&action, call, given, now) {
                         Ok(BeginOutcome::Begun(begun)) => running.push((who, begun)),
                         found => drop(found),
                     }

@@ -180,7 +180,7 @@ pub(crate) fn not_granted(
 #[derive(Default)]
 pub(crate) struct HostServices {
     pub(crate) services: Services,
-    platform_api: OnceLock<Weak<dyn OtherPlugins>>,
+    other_plugins: OnceLock<Weak<dyn OtherPlugins>>,
     pub(crate) secrets: Arc<KnownSecrets>,
 }
 
@@ -216,13 +216,13 @@ impl HostServices {
     }
 
     /// There is a platform now.
-    pub(crate) fn lead_to(&self, platform_api: Weak<dyn OtherPlugins>) {
-        let _ = self.platform_api.set(platform_api);
+    pub(crate) fn lead_to(&self, other_plugins: Weak<dyn OtherPlugins>) {
+        let _ = self.other_plugins.set(other_plugins);
     }
 
-    pub(super) fn platform_api(&self) -> Result<Arc<dyn OtherPlugins>, Error> {
-        let platform_api = self.platform_api.get().and_then(Weak::upgrade);
-        platform_api.ok_or_else(|| Error::failed("the host is not ready for calls of plugins"))
+    pub(super) fn other_plugins(&self) -> Result<Arc<dyn OtherPlugins>, Error> {
+        let other_plugins = self.other_plugins.get().and_then(Weak::upgrade);
+        other_plugins.ok_or_else(|| Error::failed("the host is not ready for calls of plugins"))
     }
 }
 
@@ -351,12 +351,12 @@ mod tests {
     #[test]
     fn there_is_a_platform_from_when_it_is_there_until_it_ends() {
         let (host_services, platform) = (HostServices::default(), Arc::new(NoOtherPlugins));
-        assert!(host_services.platform_api().is_err());
+        assert!(host_services.other_plugins().is_err());
         let weak: Weak<NoOtherPlugins> = Arc::downgrade(&platform);
         host_services.lead_to(weak);
-        assert!(host_services.platform_api().is_ok());
+        assert!(host_services.other_plugins().is_ok());
         drop(platform);
-        assert!(host_services.platform_api().is_err());
+        assert!(host_services.other_plugins().is_err());
     }
 
     #[test]

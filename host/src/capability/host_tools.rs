@@ -18,7 +18,7 @@ use crate::capability::bindings::{host_tools, types};
 /// The tools that a plugin may call, under the names that it calls them by.
 pub(crate) fn list(granted: &GrantedCapabilities) -> Result<Vec<ToolDefinition>, Error> {
     let is_allowed = |name: &str| granted.grants().allow(TOOLS, name);
-    Ok(granted.host_services.platform_api()?.tools(&is_allowed))
+    Ok(granted.host_services.other_plugins()?.tools(&is_allowed))
 }
 
 /// Calls a tool. `caller` is on whose behalf the plugin itself was called.
@@ -30,12 +30,12 @@ pub(crate) async fn call(
 ) -> Result<ToolResult, Error> {
     granted.require(TOOLS, &name, &format!("calling the tool {name}"))?;
     let caller = deeper(granted, caller)?;
-    let platform_api = granted.host_services.platform_api()?;
+    let other_plugins = granted.host_services.other_plugins()?;
     let Some(interceptor) = &granted.host_services.services.interceptor else {
-        return platform_api.call(Call { name, arguments, caller }).await.map_err(as_contract);
+        return other_plugins.call(Call { name, arguments, caller }).await.map_err(as_contract);
     };
     let call = Call { name: name.clone(), arguments: arguments.clone(), caller };
-    let call = async move { platform_api.call(call).await.map_err(as_contract) };
+    let call = async move { other_plugins.call(call).await.map_err(as_contract) };
     interceptor.call_tool(&name, &arguments, Box::pin(call)).await
 }
 

@@ -48,7 +48,7 @@ async fn answered(
         return complete_by_default(granted, asks, request).await;
     }
     let caller = deeper(granted, caller)?;
-    granted.host_services.platform_api()?.complete(request, &caller).await.map_err(as_contract)
+    granted.host_services.other_plugins()?.complete(request, &caller).await.map_err(as_contract)
 }
 
 /// Completes a request with the model that the host chooses.

@@ -41,16 +41,17 @@ async fn hooked(
     caller: Caller,
     message: Masked<OutgoingMessage>,
 ) -> Result<OutgoingMessage, Error> {
-    let (platform_api, caller) = (granted.host_services.platform_api()?, deeper(granted, caller)?);
+    let (other_plugins, caller) =
+        (granted.host_services.other_plugins()?, deeper(granted, caller)?);
     let OutgoingMessage { channel, text, extra } = message.into_inner();
-    if !platform_api.is_handled(&HookPoint::MessageSending) {
+    if !other_plugins.is_handled(&HookPoint::MessageSending) {
         return Ok(OutgoingMessage { channel, text, extra });
     }
     let mut context = Map::new();
     context.insert("plugin".into(), granted.plugin().into());
     context.insert("message".into(), text.into());
     context.extend(channel.clone().map(|channel| ("channel".into(), channel.into())));
-    let mut report = platform_api.fire(&HookPoint::MessageSending, context, &caller).await;
+    let mut report = other_plugins.fire(&HookPoint::MessageSending, context, &caller).await;
     match report.outcome {
         HookOutcome::Veto { plugin, reason } => {
             return Err(as_contract(CallError::Vetoed { plugin, reason }));

@@ -2,6 +2,7 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tenon_config::pins::McpDefinition;
 use tenon_config::secret::Redactor;
@@ -19,6 +20,7 @@ use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
 use crate::invoke::stored_results::ResultStore;
 use crate::register::call_settings::CallSettings;
+use crate::register::operation_tools::with_plugin;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{RegisteredPlugin, Registry, ResolvedTool, ServedBy, Tool};
 use crate::runtime::PluginHandle;
@@ -30,12 +32,12 @@ pub const OUTPUT_MISMATCH: &str = "tenon/outputSchemaMismatch";
 
 /// Calls a tool.
 pub(crate) async fn call_tool(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     mut call: Call,
 ) -> Result<Masked<ToolResult>, CallError> {
     let resolved = registry.resolve_shared(&mut call);
-    let state = CallState::begin(invoke_context, registry, CallKind::Tool, call);
+    let state = CallState::begin(invoke_services, registry, CallKind::Tool, call);
     let found = resolved.and_then(|()| look_up(registry, &state.name)).map(ToolRequest);
     pipeline::run(registry, state, found).await
 }
@@ -74,6 +76,13 @@ impl Request for ToolRequest<'_> {
         let is_same =
             code(&latest) == code(&self.0) && latest.tool.definition == self.0.tool.definition;
         is_same.then_some(latest.constraints)
+    }
+
+    fn ruled_arguments<'a>(&self, arguments: &'a Value) -> Cow<'a, Value> {
+        match self.0.tool.served {
+            ServedBy::ByPlugin => Cow::Borrowed(arguments),
+            ServedBy::ByHost(_) => Cow::Owned(with_plugin(arguments, self.0.id())),
+        }
     }
 
     fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {

@@ -21,7 +21,7 @@ use crate::runtime::PluginHandle;
 
 /// Scores a subject with a strategy, which is named `plugin/strategy`.
 pub(crate) async fn evaluate(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     name: &str,
     subject: Value,
@@ -30,7 +30,7 @@ pub(crate) async fn evaluate(
 ) -> Result<Masked<Evaluation>, CallError> {
     let arguments = json!({ "subject": subject, "options": options });
     let call = Call { name: name.into(), arguments, caller: caller.clone() };
-    let state = CallState::begin(invoke_context, registry, CallKind::Evaluation, call);
+    let state = CallState::begin(invoke_services, registry, CallKind::Evaluation, call);
     pipeline::run(registry, state, find(registry, name)).await
 }
 

@@ -50,13 +50,13 @@ impl From<ChainReport> for HookReport {
 ///
 /// Handlers are asked the way of all requests, which itself fires points: the future is boxed.
 pub(crate) fn fire<'a>(
-    invoke_context: &'a Arc<InvokeServices>,
+    invoke_services: &'a Arc<InvokeServices>,
     registry: &'a Registry,
     point: &'a HookPoint,
     context: HookContext,
     caller: &'a Caller,
 ) -> BoxFuture<'a, ChainReport> {
-    chain(invoke_context, registry, point, context, caller).boxed()
+    chain(invoke_services, registry, point, context, caller).boxed()
 }
 
 /// How deep the values of a context may be nested. Readers of JSON follow 127 levels; a handler that could not
@@ -64,7 +64,7 @@ pub(crate) fn fire<'a>(
 const MAX_CONTEXT_DEPTH: usize = 120;
 
 async fn chain(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     point: &HookPoint,
     mut context: HookContext,
@@ -113,7 +113,7 @@ async fn chain(
                 let left = caller.timeout.map(|all| all.saturating_sub(start.elapsed()));
                 let caller = Caller { timeout: left, ..caller.clone() };
                 let handler = HandlerCall { plugin, point, context: &seen, timeout };
-                ask(invoke_context, registry, handler, caller).await
+                ask(invoke_services, registry, handler, caller).await
             }
         };
         // Where the caller's time is up, there is none for the others.
@@ -175,17 +175,17 @@ struct HandlerCall<'a> {
 }
 
 async fn ask(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     handler: HandlerCall<'_>,
     caller: Caller,
 ) -> Result<ValidatedDecision, Failure> {
-    let arguments = match invoke_context.are_watching() {
+    let arguments = match invoke_services.are_watching() {
         true => handler.recorded(),
         false => Value::Null,
     };
     let call = Call { name: handler.point.to_string(), arguments, caller };
-    let state = CallState::begin(invoke_context, registry, CallKind::Hook, call);
+    let state = CallState::begin(invoke_services, registry, CallKind::Hook, call);
     match pipeline::run(registry, state, Ok(handler)).await {
         Ok(decision) => Ok(decision.into_inner()),
         Err(CallError::Failed { failure, .. }) => Err(failure),

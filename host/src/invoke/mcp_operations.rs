@@ -3,6 +3,7 @@
 //! request.
 
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use tenon_config::pins::DefinitionKind;
 use tenon_config::secret::Redactor;
@@ -23,7 +24,7 @@ use crate::call::mask::{self, MaskSecrets, Masked, Unmasked};
 use crate::call::{Call, CallError, Caller, Failure};
 use crate::invoke::stored_results::ResultStore;
 use crate::register::call_settings::CallSettings;
-use crate::register::operation_tools::as_tool;
+use crate::register::operation_tools::{as_tool, with_plugin};
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::PluginHandle;
@@ -302,7 +303,7 @@ struct McpOperationRequest<'a> {
 
 /// Who is asked what, as the caller names it.
 pub(crate) struct OperationContext<'a> {
-    pub(crate) invoke_context: &'a Arc<InvokeServices>,
+    pub(crate) invoke_services: &'a Arc<InvokeServices>,
     pub(crate) registry: &'a Registry,
     pub(crate) caller: &'a Caller,
     /// The plugin, as the caller named it.
@@ -316,12 +317,12 @@ impl<'a> OperationContext<'a> {
         operation: McpOperation,
         arguments: Value,
     ) -> Result<Masked<OperationResult>, CallError> {
-        let Self { invoke_context, registry, caller, plugin } = *self;
+        let Self { invoke_services, registry, caller, plugin } = *self;
         let plugin = registry.plugin(plugin);
         let name = operation.name();
         let name = plugin.map_or_else(|| name.into(), |of| registry.name_of(of, name).to_string());
         let call = Call { name, arguments, caller: caller.clone() };
-        let mut state = CallState::begin(invoke_context, registry, operation.into(), call);
+        let mut state = CallState::begin(invoke_services, registry, operation.into(), call);
         if let Some(plugin) = plugin {
             state.of_plugin(plugin.id());
         }
@@ -365,6 +366,10 @@ impl Request for McpOperationRequest<'_> {
 
     fn constraints(&self) -> &CallSettings {
         &self.constraints
+    }
+
+    fn ruled_arguments<'a>(&self, arguments: &'a Value) -> Cow<'a, Value> {
+        Cow::Owned(with_plugin(arguments, self.plugin.id()))
     }
 
     fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {

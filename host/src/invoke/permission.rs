@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tenon_call_approvals::{
     Action, ApprovalScope, Asked, BeginOutcome, BegunCall, CallApprovalError, CallApprovals,
-    CallDetails, Decider,
+    CallDetails, Decider, ImmediateApproval,
 };
 use tenon_config::call_policy::{CallDecision, CallFacts};
 use tenon_config::diagnostic::chain;
@@ -65,7 +65,7 @@ pub(super) async fn permit<R: Request>(
     if !settings.enabled {
         return Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE });
     }
-    if let Some((decision, by)) = decided_by_rules(settings, state) {
+    if let Some((decision, by)) = decided_by_rules(request, settings, state) {
         match decision {
             CallDecision::Allow => {}
             CallDecision::Deny => return Err(refused(state, CallRefusal::Forbidden { by })),
@@ -77,9 +77,15 @@ pub(super) async fn permit<R: Request>(
 }
 
 /// What rules decide, and which of them, where there are any.
-fn decided_by_rules(settings: &CallSettings, state: &CallState) -> Option<(CallDecision, String)> {
-    let verdict = settings.policy.as_ref()?.decide(&CallFacts {
-        arguments: state.arguments.value(),
+fn decided_by_rules<R: Request>(
+    request: &R,
+    settings: &CallSettings,
+    state: &CallState,
+) -> Option<(CallDecision, String)> {
+    let policy = settings.policy.as_ref()?;
+    let arguments = request.ruled_arguments(state.arguments.value());
+    let verdict = policy.decide(&CallFacts {
+        arguments: &arguments,
         principal: state.caller.principal.as_deref(),
         profile: state.caller.profile.as_deref(),
     });
@@ -89,7 +95,7 @@ fn decided_by_rules(settings: &CallSettings, state: &CallState) -> Option<(CallD
 /// Checks again whether a call may be made that somebody has approved after a while: its plugin may be gone by then, and the
 /// rules may be others.
 fn check_again<R: Request>(request: &R, state: &CallState, by: &str) -> Result<(), CallError> {
-    let Some(registry) = state.invoke_context.latest_registry() else { return Ok(()) };
+    let Some(registry) = state.invoke_services.latest_registry() else { return Ok(()) };
     let Some(settings) = request.constraints_in(state, &registry) else {
         let problem = "its plugin is gone or another by now: call it again".to_string();
         return Err(refused(state, CallRefusal::Unasked { by: by.to_string(), problem }));
@@ -97,7 +103,7 @@ fn check_again<R: Request>(request: &R, state: &CallState, by: &str) -> Result<(
     if !settings.enabled {
         return Err(CallError::Disabled { tool: state.name.clone(), by: TOOL_RULE });
     }
-    match decided_by_rules(settings, state) {
+    match decided_by_rules(request, settings, state) {
         Some((CallDecision::Deny, by)) => Err(refused(state, CallRefusal::Forbidden { by })),
         _ => Ok(()),
     }
@@ -113,7 +119,7 @@ async fn approve<R: Request>(
     state: &mut CallState,
     by: String,
 ) -> Result<(), CallError> {
-    let permissions = state.invoke_context.permissions.clone();
+    let permissions = state.invoke_services.permissions.clone();
     let unkept = |state: &CallState, by: &str, error: &CallApprovalError| {
         let problem = match error {
             CallApprovalError::TooLong => {
@@ -147,10 +153,11 @@ async fn approve<R: Request>(
         let decided = decide(&permissions, (&action, &asked), state, &call).await;
         let (action, asked) = (action.clone(), asked.clone());
         match decided.map_err(|error| unkept(state, &call.by, &error))? {
-            AskOutcome::By(who, ApproverDecision::Approved { scope, holds }) => {
+            AskOutcome::By(by, ApproverDecision::Approved { scope, holds }, waited) => {
                 check_again(request, state, &call.by)?;
+                let given = ImmediateApproval { scope, holds, by, waited };
                 let approve = move |all: &Arc<CallApprovals>, now| {
-                    all.begin_approved(&action, asked, (scope, holds), who, now)
+                    all.begin_approved(&action, asked, given, now)
                 };
                 let found = permissions.run(approve).await;
                 let found = found.map_err(|error| unkept(state, &call.by, &error))?;
@@ -159,7 +166,7 @@ async fn approve<R: Request>(
                     ControlFlow::Continue(_) => continue,
                 }
             }
-            AskOutcome::By(who, ApproverDecision::Denied { reason }) => {
+            AskOutcome::By(who, ApproverDecision::Denied { reason }, _) => {
                 let why = reason.clone();
                 let note = move |all: &Arc<CallApprovals>, now| {
                     all.note_denied(&action, asked, why, who, now)
@@ -169,7 +176,7 @@ async fn approve<R: Request>(
                 }
                 return Err(refused(state, CallRefusal::Denied { reason }));
             }
-            AskOutcome::By(_, ApproverDecision::Undecided) | AskOutcome::Meanwhile => {}
+            AskOutcome::By(_, ApproverDecision::Undecided, _) | AskOutcome::Meanwhile => {}
             AskOutcome::Waits(id) => return Err(refused(state, pending(call, id))),
         }
     }
@@ -243,8 +250,8 @@ fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToA
 
 /// What comes of asking.
 enum AskOutcome {
-    /// Somebody has decided.
-    By(Decider, ApproverDecision),
+    /// Somebody has decided, and whether the call has waited for others meanwhile.
+    By(Decider, ApproverDecision, bool),
     /// Nobody has; the call waits under this id.
     Waits(String),
     /// Somebody else has decided meanwhile.
@@ -262,7 +269,7 @@ async fn decide(
     let _pause = PauseGuard::of(state.caller.outer.innermost().cloned());
     match permissions.approver.decide(call).await {
         ApproverDecision::Undecided => {}
-        decided => return Ok(AskOutcome::By(Decider::Approver, decided)),
+        decided => return Ok(AskOutcome::By(Decider::Approver, decided, false)),
     }
     let (action, asked) = (action.clone(), asked.clone());
     let waits = match permissions.run(move |all, now| all.ask(&action, asked, now)).await {
@@ -273,7 +280,7 @@ async fn decide(
     };
     match ask_client(state, call).await {
         ApproverDecision::Undecided => waits.map(AskOutcome::Waits),
-        decided => Ok(AskOutcome::By(Decider::Client, decided)),
+        decided => Ok(AskOutcome::By(Decider::Client, decided, waits.is_ok())),
     }
 }
 
@@ -374,7 +381,7 @@ fn decision(content: &serde_json::Map<String, Value>, has_run: bool) -> Approver
 /// A call that was approved has ended so, if that is known.
 pub(super) async fn end(state: &mut CallState, outcome: Option<&'static str>) {
     let Some(begun) = state.begun.take() else { return };
-    let ended = state.invoke_context.permissions.clone();
+    let ended = state.invoke_services.permissions.clone();
     let end = move |_: &Arc<CallApprovals>, now| match outcome {
         Some(outcome) => begun.end(outcome, now),
         None => begun.lose(now),

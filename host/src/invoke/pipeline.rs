@@ -7,6 +7,7 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_config::secret::Redactor;
@@ -43,6 +44,11 @@ pub(super) trait Request: Send + Sync {
     /// How it may be asked by what a registry says; nothing where what is asked is not in it, or is another by now.
     fn constraints_in<'a>(&'a self, _: &CallState, _: &'a Registry) -> Option<&'a CallSettings> {
         Some(self.constraints())
+    }
+
+    /// The arguments as rules see them.
+    fn ruled_arguments<'a>(&self, arguments: &'a Value) -> Cow<'a, Value> {
+        Cow::Borrowed(arguments)
     }
 
     /// Where it is counted.
@@ -301,7 +307,7 @@ async fn before<R: Request>(
     let context = context(request, state, [(*name, asked.clone())]);
     let caller = state.caller_now();
     let ChainReport { outcome, mut context, handlers, .. } =
-        fire(&state.invoke_context, registry, before, context, &caller).await;
+        fire(&state.invoke_services, registry, before, context, &caller).await;
     let changed = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     state.changed_by = changed.map(|handler| handler.plugin.as_str().into());
     state.step(|| Step::HooksBefore { handlers });
@@ -424,7 +430,7 @@ async fn shorten<R: Request>(
     answer: Masked<R::Answer>,
 ) -> Masked<R::Answer> {
     let most = request.plugin().loaded().limits().output;
-    let (kept, results) = (state.whole.clone(), &state.invoke_context.results);
+    let (kept, results) = (state.whole.clone(), &state.invoke_services.results);
     let mut whole = None;
     let answer = answer.then(|answer| async {
         let (answer, kept) = answer.bound(most, kept, results).await;
@@ -443,7 +449,7 @@ async fn show<R: Request>(
     state: &mut CallState,
     answer: Masked<R::Answer>,
 ) -> Masked<R::Answer> {
-    if state.caller.by.is_some() || state.caller.raw || state.invoke_context.results.are_raw() {
+    if state.caller.by.is_some() || state.caller.raw || state.invoke_services.results.are_raw() {
         return answer;
     }
     let mut is_changed = false;
@@ -476,7 +482,7 @@ async fn after<R: Request>(
         context(request, state, [(*name, request.asked(state)), (*answered, form.clone())]);
     let caller = state.caller_now();
     let ChainReport { outcome, mut context, handlers, result } =
-        fire(&state.invoke_context, registry, after, context, &caller).await;
+        fire(&state.invoke_services, registry, after, context, &caller).await;
     let changed_by = handlers.iter().rev().find(|handler| handler.outcome == "replace");
     let changed_by = changed_by.map(|handler| Arc::from(handler.plugin.as_str()));
     state.step(|| Step::HooksAfter { handlers });

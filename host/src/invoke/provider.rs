@@ -85,12 +85,12 @@ async fn models_of<'a>(
 
 /// Answers a request in one piece. The model is named by its id, or `plugin/id`.
 pub(crate) async fn complete(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Masked<Completion>, CallError> {
-    let state = begin(invoke_context, registry, &request, caller);
+    let state = begin(invoke_services, registry, &request, caller);
     let found = provider(registry, request, caller).await.map(WholeCompletionRequest);
     pipeline::run(registry, state, found).await
 }
@@ -109,33 +109,33 @@ const STREAM_WALL_FACTOR: u32 = 20;
 /// each piece; the caller's is for all of them. Where handlers look at answers, they see the whole one before anybody
 /// sees a piece.
 pub(crate) async fn stream(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     request: CompletionRequest,
     caller: &Caller,
 ) -> Result<Masked<CompletionStream>, CallError> {
     if !registry.handlers(&HookPoint::AfterCompletion).is_empty() {
-        let completion = complete(invoke_context, registry, request, caller).await?;
+        let completion = complete(invoke_services, registry, request, caller).await?;
         return Ok(completion.map(CompletionStream::from));
     }
-    let state = begin(invoke_context, registry, &request, caller);
+    let state = begin(invoke_services, registry, &request, caller);
     let found = provider(registry, request, caller).await;
     let found = found.map(|model| StreamedCompletionRequest { model, timeout: caller.timeout });
     pipeline::run(registry, state, found).await
 }
 
 fn begin(
-    invoke_context: &Arc<InvokeServices>,
+    invoke_services: &Arc<InvokeServices>,
     registry: &Registry,
     request: &CompletionRequest,
     caller: &Caller,
 ) -> Box<CallState> {
-    let arguments = match invoke_context.are_watching() {
+    let arguments = match invoke_services.are_watching() {
         true => recorded(request),
         false => Value::Null,
     };
     let call = Call { name: request.model.clone(), arguments, caller: caller.clone() };
-    CallState::begin(invoke_context, registry, CallKind::Completion, call)
+    CallState::begin(invoke_services, registry, CallKind::Completion, call)
 }
 
 /// What the record says of a request: who said what, and what of the answer is wanted.

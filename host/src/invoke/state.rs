@@ -29,7 +29,7 @@ pub const REFUSED: &str = "tenon/refused";
 
 /// A call on its way through the steps.
 pub(crate) struct CallState {
-    pub(super) invoke_context: Arc<InvokeServices>,
+    pub(super) invoke_services: Arc<InvokeServices>,
     /// What is asked.
     pub(super) kind: CallKind,
     /// The tool, strategy or model as the caller named it, or the hook point.
@@ -86,22 +86,22 @@ struct EventContext {
 impl CallState {
     /// A call begins. It is large, and hosts keep many calls beside each other.
     pub(super) fn begin(
-        invoke_context: &Arc<InvokeServices>,
+        invoke_services: &Arc<InvokeServices>,
         registry: &Registry,
         kind: CallKind,
         call: Call,
     ) -> Box<Self> {
         let Call { name, arguments, caller } = call;
         let number = next_call();
-        let heard = invoke_context.news.events().are_heard().then(|| EventContext {
+        let heard = invoke_services.news.events().are_heard().then(|| EventContext {
             call: number.to_string().into(),
             tool: registry.redactor().text(&name).into(),
         });
-        let told = heard.is_some() || invoke_context.history.is_some();
+        let told = heard.is_some() || invoke_services.history.is_some();
         Box::new(Self {
             fingerprint: told.then(|| CallFingerprint::of(&name, &arguments)),
             trace: caller.trace(),
-            invoke_context: invoke_context.clone(),
+            invoke_services: invoke_services.clone(),
             kind,
             name,
             arguments: arguments.into(),
@@ -169,7 +169,7 @@ impl CallState {
         else {
             return;
         };
-        self.invoke_context.news.events().publish(|| {
+        self.invoke_services.news.events().publish(|| {
             Event::Call(CallEvent {
                 kind: self.kind,
                 call: call.clone(),
@@ -271,7 +271,7 @@ impl CallState {
         }
         let error = || error.map(ToString::to_string);
         self.step(|| Step::Ended { outcome, error: error(), usage });
-        let (Some(history), Some(fingerprint)) = (&self.invoke_context.history, self.fingerprint)
+        let (Some(history), Some(fingerprint)) = (&self.invoke_services.history, self.fingerprint)
         else {
             return;
         };

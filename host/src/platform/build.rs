@@ -464,7 +464,7 @@ impl Builder {
             store,
             allocation,
             decision_files,
-            invoke_context: Arc::new(InvokeServices {
+            invoke_services: Arc::new(InvokeServices {
                 news: news.clone(),
                 history,
                 results,
@@ -477,9 +477,9 @@ impl Builder {
             reregistering: Mutex::default(),
         });
         let latest: Weak<dyn LatestRegistry> = Arc::<Inner>::downgrade(&inner);
-        let _ = inner.invoke_context.latest.set(latest);
-        let platform_api: Weak<dyn OtherPlugins> = Arc::<Inner>::downgrade(&inner);
-        host_services.lead_to(platform_api);
+        let _ = inner.invoke_services.latest.set(latest);
+        let other_plugins: Weak<dyn OtherPlugins> = Arc::<Inner>::downgrade(&inner);
+        host_services.lead_to(other_plugins);
         let reregistering = tokio::spawn(reregister(Arc::downgrade(&inner), news));
         *inner.reregistering.lock().unwrap_or_else(PoisonError::into_inner) = Some(reregistering);
         Ok(Platform { inner })

@@ -69,7 +69,7 @@ struct Inner {
     /// What the current state was built from. A task that replaces the state locks it.
     plugins: AsyncMutex<Plugins>,
     allocation: Allocation,
-    invoke_context: Arc<InvokeServices>,
+    invoke_services: Arc<InvokeServices>,
     /// Files beside those of plugins that decide what is loaded.
     decision_files: BTreeSet<PathBuf>,
     /// Set during shutdown: the state is not replaced any more.
@@ -149,7 +149,9 @@ impl OtherPlugins for Inner {
 
     async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
         let registry = self.registry();
-        invoke::call::call_tool(&self.invoke_context, &registry, call).await.map(Masked::into_inner)
+        invoke::call::call_tool(&self.invoke_services, &registry, call)
+            .await
+            .map(Masked::into_inner)
     }
 
     async fn complete(
@@ -159,7 +161,7 @@ impl OtherPlugins for Inner {
     ) -> Result<Completion, CallError> {
         let registry = self.registry();
         let completion =
-            invoke::provider::complete(&self.invoke_context, &registry, request, caller).await;
+            invoke::provider::complete(&self.invoke_services, &registry, request, caller).await;
         completion.map(Masked::into_inner)
     }
 
@@ -170,7 +172,7 @@ impl OtherPlugins for Inner {
         caller: &Caller,
     ) -> HookReport {
         let registry = self.registry();
-        invoke::hooks::fire(&self.invoke_context, &registry, point, context.into(), caller)
+        invoke::hooks::fire(&self.invoke_services, &registry, point, context.into(), caller)
             .await
             .into()
     }
@@ -236,7 +238,7 @@ impl Platform {
     ///
     /// If the store fails.
     pub async fn pending_calls(&self) -> Result<Vec<PendingCall>, CallApprovalError> {
-        self.inner.invoke_context.permissions.run(|all, now| all.list(now)).await
+        self.inner.invoke_services.permissions.run(|all, now| all.list(now)).await
     }
 
     /// Approves a call that waits: it is made when it is tried again. For a scope beyond one call, it gives the standing
@@ -254,7 +256,7 @@ impl Platform {
     ) -> Result<Option<StandingApproval>, CallApprovalError> {
         let id = id.to_string();
         let approve = move |all: &Arc<CallApprovals>, now| all.approve(&id, scope, holds, now);
-        self.inner.invoke_context.permissions.run(approve).await
+        self.inner.invoke_services.permissions.run(approve).await
     }
 
     /// Denies a call that waits, or takes a standing approval back. The caller is told the reason.
@@ -269,7 +271,7 @@ impl Platform {
     ) -> Result<(), CallApprovalError> {
         let id = id.to_string();
         let deny = move |all: &Arc<CallApprovals>, now| all.deny(&id, reason, now);
-        self.inner.invoke_context.permissions.run(deny).await
+        self.inner.invoke_services.permissions.run(deny).await
     }
 
     /// Returns how instances get their memory: [`Allocation::OnDemand`] where an automatic pool could not be had.
@@ -295,12 +297,12 @@ impl Platform {
     /// # }
     /// ```
     pub fn events(&self) -> Subscription {
-        self.inner.invoke_context.news.events().subscribe()
+        self.inner.invoke_services.news.events().subscribe()
     }
 
     /// Subscribes to events from now on, without those of calls and their progress. It costs calls nothing.
     pub fn changes(&self) -> Subscription {
-        self.inner.invoke_context.news.events().subscribe_to_changes()
+        self.inner.invoke_services.news.events().subscribe_to_changes()
     }
 
     /// Calls a tool.
@@ -334,7 +336,7 @@ impl Platform {
     pub async fn call(&self, call: Call) -> Result<ToolResult, CallError> {
         let inner = &self.inner;
         let registry = self.registry();
-        invoke::call::call_tool(&inner.invoke_context, &registry, call)
+        invoke::call::call_tool(&inner.invoke_services, &registry, call)
             .await
             .map(Masked::into_inner)
     }
@@ -380,9 +382,9 @@ impl Platform {
             name: point.to_string(),
             problems: vec![problem],
         })?;
-        let invoke_context = &self.inner.invoke_context;
+        let invoke_services = &self.inner.invoke_services;
         let report =
-            invoke::hooks::fire(invoke_context, &self.registry(), point, context, caller).await;
+            invoke::hooks::fire(invoke_services, &self.registry(), point, context, caller).await;
         Ok(report.into())
     }
 
@@ -439,9 +441,9 @@ impl Platform {
         options: Value,
         caller: &Caller,
     ) -> Result<Evaluation, CallError> {
-        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
+        let (invoke_services, registry) = (&self.inner.invoke_services, self.registry());
         let evaluation =
-            invoke::eval::evaluate(invoke_context, &registry, strategy, subject, options, caller);
+            invoke::eval::evaluate(invoke_services, &registry, strategy, subject, options, caller);
         evaluation.await.map(Masked::into_inner)
     }
 
@@ -472,8 +474,8 @@ impl Platform {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<Completion, CallError> {
-        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
-        let completion = invoke::provider::complete(invoke_context, &registry, request, caller);
+        let (invoke_services, registry) = (&self.inner.invoke_services, self.registry());
+        let completion = invoke::provider::complete(invoke_services, &registry, request, caller);
         completion.await.map(Masked::into_inner)
     }
 
@@ -503,8 +505,8 @@ impl Platform {
         request: CompletionRequest,
         caller: &Caller,
     ) -> Result<CompletionStream, CallError> {
-        let (invoke_context, registry) = (&self.inner.invoke_context, self.registry());
-        let stream = invoke::provider::stream(invoke_context, &registry, request, caller);
+        let (invoke_services, registry) = (&self.inner.invoke_services, self.registry());
+        let stream = invoke::provider::stream(invoke_services, &registry, request, caller);
         stream.await.map(Masked::into_inner)
     }
 
@@ -638,7 +640,7 @@ impl Platform {
         plugin: &'a str,
         caller: &'a Caller,
     ) -> OperationContext<'a> {
-        OperationContext { invoke_context: &self.inner.invoke_context, registry, caller, plugin }
+        OperationContext { invoke_services: &self.inner.invoke_services, registry, caller, plugin }
     }
 
     /// Suggests values for an argument of a prompt or resource template, as a user types.
@@ -716,7 +718,7 @@ impl Platform {
     ///
     /// If the result does not exist, or was removed to make room for newer ones.
     pub async fn read_result(&self, uri: &str) -> io::Result<Vec<ResourceContents>> {
-        let (results, uri) = (self.inner.invoke_context.results.clone(), uri.to_string());
+        let (results, uri) = (self.inner.invoke_services.results.clone(), uri.to_string());
         let read = tokio::task::spawn_blocking(move || results.read(&uri));
         read.await.map_err(io::Error::other)?
     }
@@ -733,7 +735,7 @@ impl Platform {
         budget: ReadLimit,
     ) -> io::Result<Vec<ResourceContents>> {
         let mut read = self.read_result(uri).await?;
-        if !self.inner.invoke_context.results.are_raw() {
+        if !self.inner.invoke_services.results.are_raw() {
             escape::contents(&mut read);
         }
         if let Some(most) = budget.most() {
@@ -783,7 +785,7 @@ impl Platform {
         if ended.await.is_err() {
             tracing::warn!("some plugins did not end in time");
         }
-        if let Some(history) = &inner.invoke_context.history {
+        if let Some(history) = &inner.invoke_services.history {
             // Others may be at it; it is not waited for long.
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, history.flush()).await;
         }

@@ -526,7 +526,7 @@ impl Inner {
             plugins.problems = vec![problem.clone()];
             let event = Event::NotReloaded { plugin: None, problem };
             if !is_told {
-                self.invoke_context.news.events().publish(|| event.clone());
+                self.invoke_services.news.events().publish(|| event.clone());
             }
             return vec![event];
         }
@@ -543,7 +543,7 @@ impl Inner {
         plugins.retire_replaced();
         drop(plugins);
         for event in &events {
-            self.invoke_context.news.events().publish(|| event.clone());
+            self.invoke_services.news.events().publish(|| event.clone());
         }
         events
     }

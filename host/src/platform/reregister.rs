@@ -67,7 +67,7 @@ impl Inner {
         self.current.store(Arc::new(current));
         drop(plugins);
         for event in events.into_iter().flatten() {
-            self.invoke_context.news.events().publish(|| event.clone());
+            self.invoke_services.news.events().publish(|| event.clone());
         }
     }
 }

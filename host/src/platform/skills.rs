@@ -70,7 +70,7 @@ impl Platform {
             Err(error) => ResourceBody::Blob(error.into_bytes()),
         };
         let mut contents = ResourceContents { uri, mime_type, body, extra: None };
-        if !self.inner.invoke_context.results.are_raw() {
+        if !self.inner.invoke_services.results.are_raw() {
             escape::contents(std::slice::from_mut(&mut contents));
         }
         Ok(contents)

@@ -99,7 +99,7 @@ async fn watch(
                 for problem in problems.iter().filter(|problem| !unread.contains(problem)) {
                     let problem = problem.clone();
                     let event = Event::NotReloaded { plugin: None, problem };
-                    platform.inner.invoke_context.news.events().publish(|| event);
+                    platform.inner.invoke_services.news.events().publish(|| event);
                 }
                 unread = problems;
                 for Difference { plugin, change } in &differences {
@@ -108,7 +108,7 @@ async fn watch(
                         let (plugin, change) = (plugin.as_str().into(), *change);
                         platform
                             .inner
-                            .invoke_context
+                            .invoke_services
                             .news
                             .events()
                             .publish(|| Event::Changed { plugin, change });

@@ -97,6 +97,15 @@ pub(crate) fn on(
     resources.chain(has_prompts.then(|| ON_PROMPTS.iter()).into_iter().flatten())
 }
 
+/// The arguments of an operation as rules see them: they name the plugin, whichever of the tools was called.
+pub(crate) fn with_plugin(arguments: &Value, plugin: &str) -> Value {
+    let mut arguments = arguments.clone();
+    if let Value::Object(members) = &mut arguments {
+        members.insert(McpOperation::PLUGIN_ARGUMENT.into(), plugin.into());
+    }
+    arguments
+}
+
 /// An operation as a tool that does it for any of these plugins.
 pub(crate) fn shared(operation: McpOperation, ids: &[Arc<str>]) -> DeclaredTool {
     let own = as_tool(operation).expect("operations that are shared are tools");

@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 
 use super::call_settings::CallSettings;
 use super::hook_answer_cache::HookCache;
-use super::operation_tools;
+use super::operation_tools::{self, with_plugin};
 use super::registration::{DeclaredTool, RegisteredPlugin};
 use super::tool_metrics::{self, ToolMetrics};
 use crate::call::{Call, CallError, TOOL_RULE};
@@ -719,7 +719,13 @@ impl Registry {
             }));
         };
         let policy = resolved.constraints.policy.as_deref().cloned().unwrap_or_default();
-        Ok(policy.explain(facts))
+        match resolved.tool.served {
+            ServedBy::ByPlugin => Ok(policy.explain(facts)),
+            ServedBy::ByHost(_) => {
+                let arguments = with_plugin(facts.arguments, resolved.plugin.id());
+                Ok(policy.explain(&CallFacts { arguments: &arguments, ..*facts }))
+            }
+        }
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.

@@ -36,7 +36,7 @@ pub(crate) const FOUND_RANGE: std::ops::RangeInclusive<u64> = 1..=MAX_FOUND;
 /// What a client reads of running scripts.
 const RUN_DESCRIPTION: &str = r#"Runs a Rhai script that calls tools, so that their results need not pass through you. `search` says how each is called.
 files.read(#{ path: "/a" })  structured content is a value, one text a text, else an array of content blocks
-parallel([|| a.x(), || b.y()])  results in order
+parallel(list.map(|i| || a.x(#{ id: i })))  results in order; not made in a `for` loop, whose variable all share; what they assign is lost
 step("name", || …)  done once, even if the script runs again after an approval
 call_tool("name", #{ … }), tools.search("words"), tools.describe("files.read")
 resources.list("plugin"), resources.read("plugin", "uri"), prompts.get("plugin", "name", #{ … })

@@ -38,6 +38,11 @@ impl CallApprovals {
         Ok(found.into_iter().map(|(id, _)| id).collect())
     }
 
+    /// Whether what is kept of a call is what somebody was asked about, by the log.
+    pub(super) fn is_as_asked(&self, approval: &Approval) -> Result<bool> {
+        Ok(LoggedDecisions::read(&*self.store)?.bear_out_content(approval))
+    }
+
     /// What is not as the log says: the ids of approvals, and the versions of their items or the numbers of entries, so that
     /// what is found twice is the same.
     fn not_borne_out(&self, now: u64) -> Result<Vec<(String, u64)>> {

@@ -72,6 +72,19 @@ pub enum Asked {
     Decided,
 }
 
+/// What somebody has approved who was asked at once.
+#[derive(Debug, Clone)]
+pub struct ImmediateApproval {
+    /// Which calls it is for.
+    pub scope: ApprovalScope,
+    /// How long it holds beyond this call.
+    pub holds: Option<Duration>,
+    /// Who that was.
+    pub by: Decider,
+    /// The call has waited meanwhile, so that others could decide of it or take it back.
+    pub waited: bool,
+}
+
 /// What is decided of a call.
 #[derive(Debug)]
 pub enum BeginOutcome {
@@ -203,9 +216,9 @@ impl CallApprovals {
         Err(CallApprovalError::Undecidable { id: asked.id, why: "it changes all the time" })
     }
 
-    /// Begins a call that somebody, `decided_by`, has just approved, who was asked at once. For a scope beyond this call, a
-    /// standing approval is kept as well, for so long. Where the same call waits, was approved meanwhile, or nobody knows how
-    /// it ended before, that is used up by this. One that was denied meanwhile does not begin.
+    /// Begins a call that somebody has just approved. For a scope beyond this call, a standing approval is kept as well. Where
+    /// the same call waits, was approved meanwhile, or nobody knows how it ended before, that is used up by this. One that was
+    /// denied or taken back meanwhile does not begin.
     ///
     /// # Errors
     ///
@@ -214,10 +227,10 @@ impl CallApprovals {
         self: &Arc<Self>,
         action: &Action,
         call: CallDetails,
-        (scope, holds): (ApprovalScope, Option<Duration>),
-        decided_by: Decider,
+        given: ImmediateApproval,
         now: u64,
     ) -> Result<BeginOutcome> {
+        let ImmediateApproval { scope, holds, by, waited } = given;
         let approval = Approval::new(random_id()?, action, call, now);
         let standing = self.standing_of(&approval, scope, holds, now)?;
         for _ in 0..MAX_TRIES {
@@ -225,13 +238,17 @@ impl CallApprovals {
                 Some((Approval { id, state: ApprovalState::Denied { reason, .. }, .. }, _)) => {
                     return Ok(BeginOutcome::Denied { id, reason });
                 }
+                None if waited && self.is_taken_back(action)? => {
+                    let (id, reason) = (id_of(action.digest()), "it was taken back meanwhile");
+                    return Ok(BeginOutcome::Denied { id, reason: Some(reason.into()) });
+                }
                 known => known.map(|(_, version)| version),
             };
             let step = match &standing {
                 Some(standing) => standing.kept(),
                 None => ApprovalStep::Approved,
             };
-            let approved = ApprovalEvent::of(&approval, step).decided_by(Some(decided_by.clone()));
+            let approved = ApprovalEvent::of(&approval, step).decided_by(Some(by.clone()));
             let events = vec![approved];
             let begun = self.begin(approval.clone(), version, standing.as_ref(), events, now)?;
             if let Some(begun) = begun {
@@ -239,6 +256,14 @@ impl CallApprovals {
             }
         }
         Err(CallApprovalError::Undecidable { id: approval.id, why: "it changes all the time" })
+    }
+
+    /// Whether taking it back is the last that was done of a call which has waited.
+    fn is_taken_back(&self, action: &Action) -> Result<bool> {
+        let is_of_it = |(_, event): &&(u64, ApprovalEvent)| event.digest == Some(action.digest());
+        let events = self.latest_events(usize::MAX)?;
+        let last = events.iter().rev().find(is_of_it);
+        Ok(last.is_some_and(|(_, event)| event.step == ApprovalStep::TakenBack))
     }
 
     /// Notes that somebody, `decided_by`, who was asked at once has denied a call. It waits no more; another one like it is asked about again.
@@ -336,9 +361,16 @@ impl CallApprovals {
         now: u64,
     ) -> Result<Option<StandingApproval>> {
         let (approval, version) = self.decidable(id, now)?;
+        let undecidable = |why| Err(CallApprovalError::Undecidable { id: id.to_string(), why });
         if approval.call.arguments.is_null() {
-            let why = "its arguments are too long to be shown: nobody can tell what it would do";
-            return Err(CallApprovalError::Undecidable { id: id.to_string(), why });
+            return undecidable(
+                "its arguments are too long to be shown: nobody can tell what it would do",
+            );
+        }
+        if !self.is_as_asked(&approval)? {
+            return undecidable(
+                "what is kept of it is not what was asked about: somebody has changed it",
+            );
         }
         if let Some(standing) = self.standing_of(&approval, scope, holds, now)? {
             let kept = ApprovalEvent::of(&approval, standing.kept());

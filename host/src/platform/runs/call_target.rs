@@ -9,6 +9,7 @@ use tenon_config::pins::McpDefinition;
 use tenon_types::{McpOperation, ToolDefinition};
 
 use crate::call::Caller;
+use crate::register::operation_tools::with_plugin;
 use crate::register::{RegisteredPlugin, Registry};
 use crate::runtime::RunCall;
 
@@ -82,6 +83,7 @@ impl CallTarget<'_> {
                     "prompts/list" => (McpOperation::ListPrompts, json!({})),
                     _ => (McpOperation::GetPrompt, argument.clone()),
                 };
+                let arguments = with_plugin(&arguments, self.plugin.id());
                 self.registry.operation(self.plugin, operation).map(|(settings, _)| {
                     let decide = |policy: Arc<ToolCallPolicy>| {
                         policy.decide(&facts(&arguments, caller)).decision

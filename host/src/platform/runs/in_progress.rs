@@ -229,7 +229,7 @@ impl RunInProgress {
                     return Ok(RunAnswer::Error(problem));
                 }
                 let call = Call { name: name.to_string(), arguments, caller };
-                let context = &self.platform.inner.invoke_context;
+                let context = &self.platform.inner.invoke_services;
                 let result = invoke::call::call_tool(context, &registry, call).await;
                 let result = result.map(Masked::into_inner);
                 if result.as_ref().err().is_none_or(CallError::may_have_begun) {

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Scripts do no input or output. A call that only computes, and not for long, runs on its caller's
-//! thread ([`slice`]). The others run on threads of their own, so that one that computes does not hold up the host. Each
+//! thread ([`inline_run`]). The others run on threads of their own, so that one that computes does not hold up the host. Each
 //! call is stopped by the engine's limits, or when its caller gives up.
 
 mod comparison;

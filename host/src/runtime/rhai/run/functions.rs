@@ -419,7 +419,9 @@ fn answered(call: RunCall) -> ScriptResult<Dynamic> {
 
 fn add_tools(engine: &mut rhai::Engine) {
     let search = |query: &str, limit: i64| -> ScriptResult<Dynamic> {
-        let limit = usize::try_from(limit.clamp(1, 50)).unwrap_or(1);
+        let limit = usize::try_from(limit.min(50)).ok().filter(|limit| *limit > 0);
+        let limit =
+            limit.ok_or_else(|| mistake("a search finds at least one tool: pass 1 or more"))?;
         looked_up(ToolQuery::Search { query, limit })
     };
     engine.register_fn("search", move |_: &mut ToolsVariable, query: &str| {
