@@ -89,16 +89,6 @@ impl SecretStore for FakeSecretStore {
     }
 }
 
-/// Approves what is requested.
-pub(crate) struct ApproveAll;
-
-#[async_trait]
-impl Approver for ApproveAll {
-    async fn approve(&self, request: &ApprovalRequest) -> GrantDecision {
-        request.capabilities.clone().into()
-    }
-}
-
 /// Approves what is requested, but for plugins of which something else is said: by their ids and
 /// capabilities.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tenon_host::services::GrantAll;
 use tenon_host::types::{ResourceBody, ResourceContents};
 use tenon_host::{
     Builder, Call, Config, HostEnvironment, Platform, PluginKind, PluginReport, PluginState,
@@ -17,8 +18,8 @@ use tracing::instrument::WithSubscriber;
 
 use crate::action::{Action, CallOutcome, Expect, ExpectedLog};
 use crate::fakes::{
-    ApproveAll, ApproveExcept, CallTracingSubscriber, FakeSecretStore, Network, Recorder,
-    RecordingPlugin, WITNESS,
+    ApproveExcept, CallTracingSubscriber, FakeSecretStore, Network, Recorder, RecordingPlugin,
+    WITNESS,
 };
 use crate::fixture::{Fixture, FolderSnapshot};
 use crate::plugins::{ServicesSource, configuration, id, plugins};
@@ -102,7 +103,7 @@ impl HostUnderTest {
             .host_environment(host_environment)
             .config(config)
             .workspace(self.fixture.beside("project"))
-            .approver(ApproveAll);
+            .approver(GrantAll);
         let builder = std::panic::catch_unwind(AssertUnwindSafe(|| host(begun)))
             .map_err(|panic| format!("its embedder's own set-up panicked: {}", message(&*panic)))?;
         // Nobody gets messages from here, and no record but ours.
