@@ -20,7 +20,6 @@ use crate::call::mask::{Masked, Unmasked};
 use crate::call::{Call, CallError, CallKind, Failure, Usage};
 use crate::invoke::stored_results::ResultStore;
 use crate::register::call_settings::CallSettings;
-use crate::register::operation_tools::with_plugin;
 use crate::register::tool_metrics::ToolMetrics;
 use crate::register::{RegisteredPlugin, Registry, ResolvedTool, ServedBy, Tool};
 use crate::runtime::PluginHandle;
@@ -79,10 +78,7 @@ impl Request for ToolRequest<'_> {
     }
 
     fn ruled_arguments<'a>(&self, arguments: &'a Value) -> Cow<'a, Value> {
-        match self.0.tool.served {
-            ServedBy::ByPlugin => Cow::Borrowed(arguments),
-            ServedBy::ByHost(_) => Cow::Owned(with_plugin(arguments, self.0.id())),
-        }
+        self.0.ruled_arguments(arguments)
     }
 
     fn tool_metrics(&self) -> Option<&Arc<ToolMetrics>> {

@@ -1,6 +1,7 @@
 //! All that the plugins of a host contribute, by the names that callers use.
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -155,6 +156,16 @@ pub(crate) struct ResolvedTool<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) constraints: &'a CallSettings,
     pub(crate) tool_metrics: &'a Arc<ToolMetrics>,
+}
+
+impl ResolvedTool<'_> {
+    /// The arguments of a call as rules see them.
+    pub(crate) fn ruled_arguments<'a>(&self, arguments: &'a Value) -> Cow<'a, Value> {
+        match self.tool.served {
+            ServedBy::ByPlugin => Cow::Borrowed(arguments),
+            ServedBy::ByHost(_) => Cow::Owned(with_plugin(arguments, self.plugin.id())),
+        }
+    }
 }
 
 /// What the operator says of tools and calls, and the user of definitions that have changed.
@@ -719,13 +730,8 @@ impl Registry {
             }));
         };
         let policy = resolved.constraints.policy.as_deref().cloned().unwrap_or_default();
-        match resolved.tool.served {
-            ServedBy::ByPlugin => Ok(policy.explain(facts)),
-            ServedBy::ByHost(_) => {
-                let arguments = with_plugin(facts.arguments, resolved.plugin.id());
-                Ok(policy.explain(&CallFacts { arguments: &arguments, ..*facts }))
-            }
-        }
+        let arguments = resolved.ruled_arguments(facts.arguments);
+        Ok(policy.explain(&CallFacts { arguments: &arguments, ..*facts }))
     }
 
     /// What a plugin's handlers have answered, for one whose handlers are deterministic.
