@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tenon_config::admit::{Admitted, ContentDigests, Refusal, Rules, admit};
 use tenon_config::approvals::ApprovalFile;
-use tenon_config::config::{OnFailure, StoreSettings};
+use tenon_config::config::OnFailure;
 use tenon_config::discover::trust::TrustBasis;
 use tenon_config::discover::{Candidate, Discovery, SkippedEntry, Sources, discover_trusted};
 use tenon_host::services::{Approver, ClientFeatures, GrantAll, Offers, ask_approver};
@@ -24,7 +24,6 @@ use tenon_host::{
     PluginKind, PluginReport, PluginState,
 };
 use tenon_serve::{AllClientFeatures, Profile};
-use tenon_store_postgres::PostgresStore;
 use tokio::sync::oneshot;
 
 use crate::Common;
@@ -340,8 +339,9 @@ impl FoundPlugins {
             Some(folder) => builder.state(folder),
             None => builder,
         };
-        let builder = match shared_store(store, host_environment).await? {
-            Some(shared) => builder.store(shared),
+        let address = store.map(|store| store::shared(&store, &host_environment)).transpose()?;
+        let builder = match address.flatten() {
+            Some(address) => builder.store_opened_by(move || address.open()),
             None => builder,
         };
         let builder = builder.decision_files(decisions);
@@ -734,19 +734,6 @@ async fn having(platform: Platform, ids: &[&str]) -> Result<Platform, Error> {
             Err(error)
         }
     }
-}
-
-/// The store that several hosts share, where one is configured. Connecting to it blocks.
-async fn shared_store(
-    settings: Option<StoreSettings>,
-    host_environment: HostEnvironment,
-) -> Result<Option<PostgresStore>, Error> {
-    let Some(settings) = settings.filter(|settings| settings.url.is_some()) else {
-        return Ok(None);
-    };
-    let connect = move || store::shared(&settings, &host_environment);
-    let connected = tokio::task::spawn_blocking(connect).await;
-    connected.map_err(|error| Error::Host(error.to_string()))?
 }
 
 /// What every host has against a plugin, whatever it is granted.

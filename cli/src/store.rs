@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenon_config::config::StoreSettings;
 use tenon_config::expand;
-use tenon_host::services::{STATE_FILE, Store};
+use tenon_host::services::{STATE_FILE, Store, StoreError};
 use tenon_host::{Config, HostEnvironment};
 use tenon_store::LazyStore;
 use tenon_store_postgres::PostgresStore;
@@ -40,7 +40,7 @@ impl StorePlace {
     pub(crate) fn find(common: &Common) -> Result<Self, Error> {
         let host_environment = HostEnvironment::of_process();
         if let Some(shared) = shared(&settings(common, &host_environment)?, &host_environment)? {
-            return Ok(Self::Shared(Arc::new(shared)));
+            return Ok(Self::Shared(shared.open()?));
         }
         let problem = "no folder for the database: neither HOME nor XDG_STATE_HOME is set";
         let folder = host_environment.state.ok_or_else(|| Error::Host(problem.into()))?;
@@ -74,11 +74,24 @@ fn settings(common: &Common, host_environment: &HostEnvironment) -> Result<Store
     Ok(config.store)
 }
 
-/// The database that several hosts share, where one is configured. It blocks.
+/// Where the database is that several hosts share.
+pub(crate) struct SharedStoreAddress {
+    url: String,
+    authorities: Option<PathBuf>,
+}
+
+impl SharedStoreAddress {
+    /// Connects to it. It blocks.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::new(PostgresStore::connect(&self.url, self.authorities.as_deref())?))
+    }
+}
+
+/// Where the database is that several hosts share, where one is configured.
 pub(crate) fn shared(
     settings: &StoreSettings,
     host_environment: &HostEnvironment,
-) -> Result<Option<PostgresStore>, Error> {
+) -> Result<Option<SharedStoreAddress>, Error> {
     let Some(url) = &settings.url else { return Ok(None) };
     let expanded = |key: &str, text: &str| {
         expand::path(text, host_environment)
@@ -88,5 +101,6 @@ pub(crate) fn shared(
     let authorities = settings.authorities.as_deref();
     let authorities = authorities.map(|text| expanded("authorities", text)).transpose()?;
     let authorities = authorities.map(PathBuf::from);
-    Ok(Some(PostgresStore::connect(&url, authorities.as_deref())?))
+    PostgresStore::check_address(&url, authorities.as_deref())?;
+    Ok(Some(SharedStoreAddress { url, authorities }))
 }

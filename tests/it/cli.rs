@@ -1223,6 +1223,32 @@ fn odd_files_in_the_state_folder_hold_nothing_up() {
 }
 
 #[test]
+fn a_database_that_is_away_holds_nothing_up_that_needs_none() {
+    let ask = "tools.text_tools__slug.approve = \"ask\"";
+    let wasm = format!("plugins.wasm = [{:?}]\n", guests::TEXT_TOOLS);
+    let project = Project::new(&wasm);
+    // Nobody listens there.
+    let socket = project.path("nobody").display().to_string().replace('/', "%2F");
+    let store = format!("store.url = \"postgresql://tenon@{socket}/tenon\"\n");
+    let slug = ["call", "text_tools__slug", "{\"text\": \"A b\"}"];
+    project.write("tenon/config.toml", &store);
+    let output = project.tenon(&slug);
+    assert_eq!(stdout(&output), "a-b\n", "{}", stderr(&output));
+    assert!(stderr(&output).contains("calls are not recorded"), "{}", stderr(&output));
+    assert!(project.tenon(&["tools"]).status.success());
+    // What needs it says why it is not made.
+    project.write("tenon/config.toml", format!("{store}{ask}"));
+    let output = project.tenon(&slug);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the database \"tenon\""), "{}", stderr(&output));
+    assert_ne!(project.tenon(&["pending"]).status.code(), Some(0));
+    // An address that is none is told at once.
+    project.write("tenon/config.toml", "store.url = \"postgresql://a?no=1\"");
+    let output = project.tenon(&slug);
+    assert!(!output.status.success() && stderr(&output).contains("the address"));
+}
+
+#[test]
 fn what_is_no_plugin_yet_is_listed_with_its_reason() {
     let project = Project::new("plugins.scripts = [\"${NOPE}/a.rhai\"]");
     let said = stdout(&project.tenon(&["plugins"]));

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tenon_host::services::{ApprovalRequest, Approver, GrantAll, GrantDecision};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tenon_host::services::{
+    ApprovalRequest, Approver, GrantAll, GrantDecision, SqliteStore, Store, StoreError,
+};
 use tenon_host::{Call, Caller, Platform};
 
 use crate::support::{Project, parsed, stderr, stdout, text};
@@ -121,6 +125,24 @@ async fn each_scope_is_kept_by_itself_and_only_where_it_is_granted() {
     platform.end_session("a").await.expect("it ends");
     assert_eq!(in_session(&platform, Some("a"), get("session")).await, "");
     assert_eq!(in_session(&platform, Some("a"), get("user")).await, "of all");
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_tried_again_by_the_next_call() {
+    let project = project("capabilities.state = [\"user\"]");
+    project.write("tenon.toml", "plugins.folders = [\"own\"]\nhistory.enabled = false");
+    let (file, tries) = (project.path("elsewhere.db"), AtomicU32::new(0));
+    let open = move || match tries.fetch_add(1, Ordering::SeqCst) {
+        0 => Err(StoreError::Busy("elsewhere".into())),
+        _ => Ok(Arc::new(SqliteStore::open(&file)?) as Arc<dyn Store>),
+    };
+    let builder = project.builder().workspace(project.path("")).approver(GrantAll);
+    let platform = builder.store_opened_by(open).build().await.expect("it is built");
+    let add = json!({ "by": 1 });
+    let said = answer(&platform, "kept__add", add.clone()).await;
+    assert!(said.contains("elsewhere"), "{said}");
+    assert_eq!(text(&platform, "kept__add", add).await, "1");
     platform.shutdown().await;
 }
 

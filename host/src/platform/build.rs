@@ -37,7 +37,7 @@ use crate::capability::server::{AccessRecorder, StartObserver, StartQueueProgres
 use crate::capability::services::{
     AccessTokens, Approver, CallApprover, ClientFeatures, Clock, Connector, HostCallInterceptor,
     LazyInStore, MemorySearch, Messaging, Pins, Resolver, STATE_FILE, SecretStore, Services,
-    StateBackend, Store, ask_approver,
+    StateBackend, Store, StoreError, ask_approver,
 };
 use crate::invoke::permission::CallApprovalGate;
 use crate::invoke::stored_results::ResultStore;
@@ -68,7 +68,7 @@ pub struct Builder {
     services: Services,
     lazy: bool,
     state: Option<PathBuf>,
-    store: Option<Arc<dyn Store>>,
+    store: Option<LazyStore>,
     run_limits: Option<RunLimits>,
     most: Option<Limits>,
     until: Until,
@@ -138,7 +138,17 @@ impl Builder {
     /// Sets where call records and what plugins keep (`state`) are stored. The default is a database in the folder of
     /// [`state`](Self::state).
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
+        self.store = Some(LazyStore::from(Arc::new(store) as Arc<dyn Store>));
+        self
+    }
+
+    /// Sets what opens that store when something is first to be stored. Where it cannot be opened, calls that need no store are
+    /// made all the same, and the others say why they are not; it is tried again by the next one. It may block.
+    pub fn store_opened_by(
+        mut self,
+        open: impl Fn() -> Result<Arc<dyn Store>, StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        self.store = Some(LazyStore::elsewhere(open));
         self
     }
 
@@ -384,7 +394,7 @@ impl Builder {
             .unwrap_or_else(|| Arc::new(LocalSecretStore::new(sources.host_environment.clone())));
         let is_recorded = store.is_some() || state.is_some();
         let state_file = state.as_ref().map(|folder| folder.join(STATE_FILE));
-        let store = Arc::new(store.map_or_else(|| LazyStore::new(state_file), LazyStore::from));
+        let store = Arc::new(store.unwrap_or_else(|| LazyStore::new(state_file)));
         let permissions = CallApprovalGate::new(store.clone(), services.call_approver.clone());
         let permissions = Arc::new(permissions);
         let run_limits = run_limits.unwrap_or_else(|| {

@@ -3,6 +3,7 @@
 use postgres::Config;
 use postgres::config::{Host, SslMode};
 use std::error::Error;
+use std::time::Duration;
 
 /// Why an address is none.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,10 @@ pub(crate) enum AddressError {
     Unknown,
 }
 
+/// How long it may take to connect where the address does not say (`connect_timeout`): nobody waits longer for a host that does not
+/// answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Reads an address. Through a Unix socket there is no TLS, whatever it says.
 ///
 /// # Errors
@@ -22,10 +27,18 @@ pub(crate) enum AddressError {
 /// Where it is none.
 pub(crate) fn parse(text: &str) -> Result<Config, AddressError> {
     check_credentials(text)?;
+    // A server with TLS has to prove that it is the host of the address in any case.
+    let verified = |text: String, before: &str| {
+        text.replace(&format!("{before}sslmode=verify-full"), &format!("{before}sslmode=require"))
+    };
+    let text = ["?", "&", " "].into_iter().fold(text.to_string(), verified);
     let mut config: Config = text.parse().map_err(reason)?;
     let is_local = config.get_hosts().iter().all(is_socket) && config.get_hostaddrs().is_empty();
     if is_local {
         config.ssl_mode(SslMode::Disable);
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
     }
     Ok(config)
 }
@@ -61,7 +74,7 @@ fn is_socket(host: &Host) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{SslMode, parse};
 
     /// Checks what is said of an address that has a password with `SECRET` in it.
     fn check(text: &str, expected: &str) {
@@ -74,7 +87,7 @@ mod tests {
     fn an_address_that_is_none_says_why_without_a_password() {
         let value = |option| format!("the address has an invalid value for option `{option}`");
         check("postgresql://a:SECRET@h:x/b", &value("port"));
-        check("postgresql://a:SECRET@h/b?sslmode=verify-full", &value("sslmode"));
+        check("postgresql://a:SECRET@h/b?sslmode=verify-ca", &value("sslmode"));
         check("host=h password=SECRET sslmode=SECRET", &value("sslmode"));
         let unknown = "the address is none of PostgreSQL, or has an option that is not known";
         check("postgresql://h/b?user=a&password=1&SECRET=2", unknown);
@@ -92,5 +105,8 @@ mod tests {
         check("postgresql://h/b?user=a&password=1@SECRET", encode);
         assert!(parse("postgresql://a:%40%2F%3FSECRET@h/b").is_ok());
         assert!(parse("host=h user=a password=@/?SECRET").is_ok());
+        for verified in ["postgresql://h/b?sslmode=verify-full", "host=h sslmode=verify-full"] {
+            assert_eq!(parse(verified).unwrap().get_ssl_mode(), SslMode::Require, "{verified}");
+        }
     }
 }

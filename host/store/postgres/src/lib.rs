@@ -35,7 +35,7 @@ const MAX_IDLE: usize = 8;
 
 /// A store in one PostgreSQL database.
 ///
-/// Over a network, `sslmode` in the address says whether it connects with TLS: `disable` never, `require` always, and
+/// Over a network, `sslmode` in the address says whether it connects with TLS: `disable` never, `require` and `verify-full` always, and
 /// `prefer`, which holds by default, where the server has it. A server with TLS always has to prove that it is the host of the
 /// address. One that cannot is refused, also with `prefer`. Whoever is between can pretend that a server has no TLS, so only
 /// `require` is safe where others are on the network. A Unix socket has none.
@@ -72,12 +72,25 @@ impl PostgresStore {
     /// Where the address is none, the authorities cannot be read, nobody answers, the server is not believed or wants TLS that
     /// `sslmode` forbids, or a later version has made the tables. No error has the password in it.
     pub fn connect(url: &str, authorities: Option<&Path>) -> Result<Self, StoreError> {
+        let store = Self::unconnected(url, authorities)?;
+        store.with(prepare)?;
+        Ok(store)
+    }
+
+    /// Checks what can be known of an address without connecting.
+    ///
+    /// # Errors
+    ///
+    /// Where it is none, or the authorities cannot be read. No error has the password in it.
+    pub fn check_address(url: &str, authorities: Option<&Path>) -> Result<(), StoreError> {
+        Self::unconnected(url, authorities).map(drop)
+    }
+
+    fn unconnected(url: &str, authorities: Option<&Path>) -> Result<Self, StoreError> {
         let config = address::parse(url).map_err(|error| unusable("PostgreSQL", error))?;
         let name = format!("the database {:?}", config.get_dbname().unwrap_or_default());
         let tls = tls::connector(authorities).map_err(|error| unusable(&name, error))?;
-        let store = Self { config, tls, name, idle: Mutex::default(), locks: Arc::default() };
-        store.with(prepare)?;
-        Ok(store)
+        Ok(Self { config, tls, name, idle: Mutex::default(), locks: Arc::default() })
     }
 
     /// Does something with a connection. One that failed is not used again.

@@ -1,7 +1,7 @@
 //! Connections, and the tables.
 
-use postgres::Client;
 use postgres::error::SqlState;
+use postgres::{Client, Transaction};
 use std::error::Error;
 use std::path::PathBuf;
 use tenon_store::StoreError;
@@ -74,7 +74,8 @@ pub(crate) fn prepare(client: &mut Client) -> Result<(), Failure> {
         return Err(StoreError::Newer { path, version, supported }.into());
     };
     if missing.is_empty() {
-        return Ok(());
+        forget_old_sessions(&mut transaction)?;
+        return Ok(transaction.commit()?);
     }
     for migration in missing {
         transaction.batch_execute(migration)?;
@@ -83,6 +84,15 @@ pub(crate) fn prepare(client: &mut Client) -> Result<(), Failure> {
     let supported = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     transaction.execute("INSERT INTO tenon_schema VALUES ($1)", &[&supported])?;
     Ok(transaction.commit()?)
+}
+
+/// How long what is kept for a session may be unchanged, as in a host's own database: its host may have been killed, and then
+/// nobody ends the session.
+const OLD_SESSIONS: &str = "scope = 'session' AND changed < now() - INTERVAL '90 days'";
+
+/// Deletes what is kept for sessions that nobody has used for long.
+fn forget_old_sessions(transaction: &mut Transaction<'_>) -> Result<(), postgres::Error> {
+    transaction.batch_execute(&format!("DELETE FROM tenon_buckets WHERE {OLD_SESSIONS}"))
 }
 
 /// The error of what keeps everything from the database of this name.

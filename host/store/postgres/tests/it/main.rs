@@ -6,6 +6,7 @@
 
 mod locks;
 mod server;
+mod sessions;
 mod tls;
 
 use libtest_mimic::{Arguments, Trial};
@@ -40,8 +41,8 @@ fn main() -> ExitCode {
         Trial::test(name, run).with_ignored_flag(packages.is_none())
     };
     let expectations = ALL.iter().map(|(name, expectation)| trial(name, expect(*expectation)));
-    let own =
-        locks::TESTS.iter().chain(tls::TESTS).map(|(name, test)| trial(name, Box::new(*test)));
+    let own = [locks::TESTS, tls::TESTS, sessions::TESTS].concat();
+    let own = own.iter().map(|(name, test)| trial(name, Box::new(*test)));
     let code = libtest_mimic::run(&arguments, expectations.chain(own).collect()).exit_code();
     // The last to have it ends it.
     drop(server);
