@@ -3,13 +3,11 @@
 
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tenon_store::{
-    Durability, ItemOutcome, ItemQuota, LogPolicy, MAX_BATCH_ENTRIES, NewEntry, Store,
-};
+use tenon_store::{Change, Durability, IdKind, ItemQuota, MAX_BATCH_ENTRIES, NewEntry, Store};
 
 use super::LOG;
 use super::query::HistoryError;
@@ -25,11 +23,16 @@ const LOCK_NAME: &str = "history.lock";
 /// How long others are waited for who write to the files.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The kind and the id of the item that says how far it has come.
-const PROGRESS: (&str, &str) = ("former-history", "taken-over");
+/// The kind of items that say how far it has come, by the ids of their folders.
+const KIND: &str = "former-history";
 
-/// There is one such item.
-const QUOTA: ItemQuota = ItemQuota { items: 1, bytes: 1 << 10 };
+const IDS: IdKind = IdKind::new("H-");
+
+/// No id is as long.
+const MAX_ID_BYTES: u64 = 100;
+
+/// There is one such item for each folder in which it was interrupted.
+const QUOTA: ItemQuota = ItemQuota { items: 1_000, bytes: 1 << 20 };
 
 /// Whether there are any.
 pub(super) fn are_there(folder: &Path) -> bool {
@@ -41,78 +44,101 @@ pub(super) fn are_there(folder: &Path) -> bool {
 pub(super) fn take_over(
     folder: &Path,
     store: &dyn Store,
-    policy: LogPolicy,
+    max_bytes: u64,
 ) -> Result<(), HistoryError> {
     if !are_there(folder) {
         return Ok(());
     }
     let read = |path: &Path, error| HistoryError::FormerFile(path.into(), error);
     let lock = folder.join(LOCK_NAME);
-    let _turn = turn(&lock).map_err(|error| read(&lock, error))?;
-    let (kind, id) = PROGRESS;
-    let next = || Ok::<u64, HistoryError>(store.log(LOG)?.map_or(1, |log| log.next));
-    // What the log had before, so that it is known how many it has of the files.
-    let (version, start) = match store.item(kind, id)? {
-        Some(item) => (Some(item.version), number(&item.value)),
-        None => {
-            let start = next()?;
-            let value = start.to_string();
-            match store.put_item(kind, id, None, value.as_bytes(), None, QUOTA)? {
-                ItemOutcome::Changed(version) => (Some(version), Some(start)),
-                ItemOutcome::Differs(item) => (item.map(|item| item.version), None),
-            }
-        }
-    };
+    let mut turn = turn(&lock).map_err(|error| read(&lock, error))?;
+    let mut taken = TakenOver::of(&mut turn, store).map_err(|error| read(&lock, error))??;
     let paths = FILE_NAMES.map(|name| folder.join(name));
-    // Without a number all was taken over, and files were left.
-    if let Some(start) = start {
-        let mut skipped = next()?.saturating_sub(start);
-        let policy = LogPolicy { durability: Durability::Disk, ..policy };
-        let mut lines = Vec::new();
-        for path in &paths {
-            each_line(path, |line| {
-                if skipped > 0 {
-                    skipped -= 1;
-                    return Ok(());
-                }
-                lines.push(line);
-                match lines.len() < MAX_BATCH_ENTRIES {
-                    true => Ok(()),
-                    false => append(store, &mut lines, policy),
-                }
-            })?;
-        }
-        append(store, &mut lines, policy)?;
+    let mut skipped = taken.lines;
+    let mut lines = Vec::new();
+    for path in &paths {
+        each_line(path, |line| {
+            if skipped > 0 {
+                skipped -= 1;
+                return Ok(());
+            }
+            lines.push(line);
+            match lines.len() < MAX_BATCH_ENTRIES {
+                true => Ok(()),
+                false => taken.add(store, &mut lines, max_bytes),
+            }
+        })?;
     }
-    let mut version = version;
-    if start.is_some() {
-        match store.put_item(kind, id, version, b"removing", None, QUOTA)? {
-            ItemOutcome::Changed(new) => version = Some(new),
-            ItemOutcome::Differs(_) => return Ok(()),
-        }
-    }
+    taken.add(store, &mut lines, max_bytes)?;
     for path in &paths {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(read(path, error)),
             _ => {}
         }
     }
-    if let Some(version) = version {
-        store.remove_item(kind, id, version)?;
+    taken.end(store)
+}
+
+/// How many records of a folder are in the log by now. Others write to the log as well, and other machines may have folders of
+/// their own.
+struct TakenOver {
+    /// The id of the item that says so.
+    id: String,
+    version: Option<u64>,
+    lines: usize,
+}
+
+impl TakenOver {
+    /// What is known of the folder whose lock this is: the lock has its id.
+    fn of(lock: &mut File, store: &dyn Store) -> io::Result<Result<Self, HistoryError>> {
+        let mut id = String::new();
+        lock.take(MAX_ID_BYTES).read_to_string(&mut id)?;
+        if !IDS.is_of(&id) {
+            id =
+                IDS.random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+            lock.set_len(0)?;
+            lock.write_all(id.as_bytes())?;
+            lock.sync_all()?;
+        }
+        Ok(store.item(KIND, &id).map_err(HistoryError::from).map(|item| {
+            let lines =
+                item.as_ref().and_then(|item| str::from_utf8(&item.value).ok()?.parse().ok());
+            Self { id, version: item.map(|item| item.version), lines: lines.unwrap_or_default() }
+        }))
     }
-    Ok(())
-}
 
-fn number(value: &[u8]) -> Option<u64> {
-    str::from_utf8(value).ok()?.parse().ok()
-}
+    /// Adds records to the log, and notes how many it has, in one step.
+    fn add(
+        &mut self,
+        store: &dyn Store,
+        lines: &mut Vec<Line>,
+        max_bytes: u64,
+    ) -> Result<(), HistoryError> {
+        let done = self.lines + lines.len();
+        let entries: Vec<NewEntry<'_>> =
+            lines.iter().map(|(at, line)| NewEntry { at: *at, value: line }).collect();
+        let (kind, id, version) = (KIND, &*self.id, self.version);
+        let value = done.to_string();
+        let (value, expires, quota) = (value.as_bytes(), None, QUOTA);
+        let noted = Change::PutItem { kind, id, version, value, expires, quota };
+        let added = Change::Append { log: LOG, entries: &entries, max_bytes };
+        if !store.change(&[noted, added], Durability::Disk)? {
+            let problem = io::Error::other("somebody else takes it over at the same time");
+            return Err(HistoryError::FormerFile(LOCK_NAME.into(), problem));
+        }
+        self.version = store.item(KIND, id)?.map(|item| item.version);
+        self.lines = done;
+        lines.clear();
+        Ok(())
+    }
 
-fn append(store: &dyn Store, lines: &mut Vec<Line>, policy: LogPolicy) -> Result<(), HistoryError> {
-    let entries: Vec<NewEntry<'_>> =
-        lines.iter().map(|(at, line)| NewEntry { at: *at, value: line }).collect();
-    store.append(LOG, &entries, policy)?;
-    lines.clear();
-    Ok(())
+    /// The files are gone.
+    fn end(self, store: &dyn Store) -> Result<(), HistoryError> {
+        if let Some(version) = self.version {
+            store.remove_item(KIND, &self.id, version)?;
+        }
+        Ok(())
+    }
 }
 
 /// Does something with each record of a file. A file that is not there has none.
@@ -180,4 +206,48 @@ fn readable() -> fs::OpenOptions {
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tenon_store::{ItemStore as _, LogStore as _, SqliteStore};
+
+    use super::*;
+
+    fn lines(numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+        numbers.map(|number| json!({ "at": 1, "tool": number }).to_string().into_bytes()).collect()
+    }
+
+    #[test]
+    fn what_was_interrupted_goes_on_where_it_was_whoever_else_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::in_memory().unwrap();
+        let file = folder.path().join(FILE_NAMES[3]);
+        fs::write(&file, lines(0..2_500).join(&b'\n')).unwrap();
+        // As if it had ended after the first records.
+        let mut lock = turn(&folder.path().join(LOCK_NAME)).unwrap();
+        let mut taken = TakenOver::of(&mut lock, &store).unwrap().unwrap();
+        let first = lines(0..1_000).into_iter().map(|line| (1, line));
+        taken.add(&store, &mut first.collect(), u64::MAX).unwrap();
+        drop(lock);
+        // Another machine takes over its own, and calls are recorded.
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join(FILE_NAMES[3]), lines(5_000..5_010).join(&b'\n')).unwrap();
+        take_over(other.path(), &store, u64::MAX).unwrap();
+        take_over(folder.path(), &store, u64::MAX).unwrap();
+        // There is nothing left to take over.
+        take_over(folder.path(), &store, u64::MAX).unwrap();
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut from = 1;
+        loop {
+            let read = store.entries_from(LOG, from, MAX_BATCH_ENTRIES).unwrap();
+            let Some(last) = read.last() else { break };
+            from = last.number + 1;
+            found.extend(read.into_iter().map(|entry| entry.value));
+        }
+        found.sort_by_key(|line| serde_json::from_slice::<Value>(line).unwrap()["tool"].as_u64());
+        assert!(found == [lines(0..2_500), lines(5_000..5_010)].concat());
+        assert!(!file.exists() && store.items(KIND, None, 10).unwrap().items.is_empty());
+    }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use tenon_store::{
-    Durability, FILE_NAME, LogIntegrity, LogPolicy, LogStore, LogSummary, MAX_BATCH_ENTRIES,
-    SqliteStore, StoreError, check_log,
+    FILE_NAME, LogIntegrity, LogStore, LogSummary, MAX_BATCH_ENTRIES, SqliteStore, StoreError,
+    check_log,
 };
 use tenon_types::text::fits;
 
@@ -118,7 +118,6 @@ fn open(folder: &Path) -> Result<Option<SqliteStore>, HistoryError> {
     }
     let store = SqliteStore::open(file)?;
     // How much there may be is for whoever records calls to say.
-    let policy = LogPolicy { max_bytes: u64::MAX, durability: Durability::Disk };
-    former_files::take_over(folder, &store, policy)?;
+    former_files::take_over(folder, &store, u64::MAX)?;
     Ok(Some(store))
 }

@@ -114,7 +114,7 @@ impl Writer {
     fn append(&mut self, lines: &[Line]) -> Result<(), HistoryError> {
         let store = self.store.get()?;
         if let Some(folder) = self.folder.as_ref().filter(|_| !self.is_taken_over) {
-            former_files::take_over(folder, &*store, self.policy())?;
+            former_files::take_over(folder, &*store, self.policy().max_bytes)?;
             self.is_taken_over = true;
         }
         let entries: Vec<NewEntry<'_>> =
