@@ -5,6 +5,7 @@
 
 use globset::{Error, GlobBuilder, GlobMatcher};
 use serde::Deserialize;
+use std::path::PathBuf;
 use url::{Position, Url};
 
 use super::check_length;
@@ -92,12 +93,16 @@ impl TextGlob {
 
     /// How a URL fits: unclear if it is not the same for the text as it is spelled and as it is read.
     fn fit_url(&self, text: &str, url: &UrlText<'_>) -> Fit {
-        let UrlText { origin, without_user, rest } = url;
+        let UrlText { origin, without_user, rest, file } = url;
         let own = self.origin.as_ref();
         let glob = own.and_then(|own| own.glob.as_ref()).unwrap_or(&self.as_written);
         let read = format!("{origin}{rest}");
         let fits = glob.is_match(&read);
         if fits != self.as_written.is_match(text) {
+            return Fit::Unclear;
+        }
+        // Programs read the file at a path for a glob of paths, too.
+        if !fits && file.as_ref().is_some_and(|file| glob.is_match(file)) {
             return Fit::Unclear;
         }
         // Without a path, it is `/`.
@@ -170,6 +175,8 @@ struct UrlText<'a> {
     without_user: Option<String>,
     /// The path, the query and the fragment, as they are spelled.
     rest: &'a str,
+    /// The path of the file, where it is the URL of one.
+    file: Option<PathBuf>,
 }
 
 impl<'a> UrlText<'a> {
@@ -202,7 +209,8 @@ impl<'a> UrlText<'a> {
             url.set_username("").and(url.set_password(None)).ok()?;
             without_user = Some(url[..Position::BeforePath].to_string());
         }
-        Some(Self { origin, without_user, rest })
+        let file = (url.scheme() == "file").then(|| url.to_file_path().ok()).flatten();
+        Some(Self { origin, without_user, rest, file })
     }
 }
 
@@ -359,6 +367,13 @@ mod tests {
     fn an_authority_may_be_empty_where_none_is_read() {
         check("file:///tmp/**", "file:///tmp/a", Fit::Yes);
         check("file:///tmp/**", "file:///etc/passwd", Fit::No);
+        // A glob of paths may mean the file as well.
+        for text in ["file:///etc/a", "file:///etc/a%20b", "FILE:///etc/a", "file:///etc/a?b"] {
+            check("/etc/a*", text, Fit::Unclear);
+            check("/tmp/**", text, Fit::No);
+        }
+        check("/etc/a b", "file:///etc/a%20b", Fit::Unclear);
+        check("/etc/**", "https://a/etc/passwd", Fit::No);
         check("sqlite:///tmp/**", "sqlite:///tmp/a", Fit::Yes);
         for text in [
             "file:/tmp/a",
