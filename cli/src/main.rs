@@ -2,7 +2,7 @@
 //! [`commands`].
 
 mod access_recording;
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(fuzzing)))]
+#[cfg(not(fuzzing))]
 mod allocator;
 mod approval;
 mod builder_report;
@@ -229,6 +229,8 @@ fn main() -> ExitCode {
     if let Some(code) = tenon_host::run_launcher(std::env::args_os().skip(1)) {
         return code;
     }
+    #[cfg(not(fuzzing))]
+    tenon_host::count_thread_memory(allocator::held_by_thread);
     let Arguments { mut common, verb } = arguments();
     common.project = match &common.named_project {
         Some(named) => named.clone(),

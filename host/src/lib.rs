@@ -75,7 +75,7 @@ pub use register::{
 };
 pub use runtime::{
     Allocation, Builtin, CompletionStream, EngineError, Plugin, ResourceRequest, ScriptLoadError,
-    check_script, speaks,
+    check_script, count_thread_memory, speaks,
 };
 pub use tenon_config::config::{Config, ConfigError};
 pub use tenon_config::grant::{CapabilityStatus, NeedStatus};

@@ -31,7 +31,7 @@ pub(crate) use drain::{RetiringPlugin, UseToken};
 pub(crate) use handle::PluginHandle;
 pub use rhai::{
     MAX_RUN_DATA_BYTES, MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimits, ScriptLoadError,
-    check_script,
+    check_script, count_thread_memory,
 };
 pub(crate) use rhai::{
     RhaiPlugin, RunAnswer, RunCall, RunEnd, RunHost, RunScript, RunStopped, ScriptSetup, Threads,

@@ -6,7 +6,7 @@ use rhai::packages::{Package, StandardPackage};
 use rhai::serde::to_dynamic;
 use rhai::{
     AST, Array, Blob, Dynamic, EvalAltResult, EvalContext, FnPtr, ImmutableString, LexError, Map,
-    Module, OptimizationLevel, ParseError, Position, Scope, Shared, Token,
+    Module, NativeCallContext, OptimizationLevel, ParseError, Position, Scope, Shared, Token,
 };
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -497,6 +497,104 @@ pub(super) fn add_bounded(engine: &mut rhai::Engine) {
     // What a function holds may be held by others as well, and would be written out for each.
     for name in ["debug", "to_debug"] {
         engine.register_fn(name, |function: &mut FnPtr| function.to_string());
+    }
+    for name in ["print", "to_string", "debug", "to_debug"] {
+        engine.register_fn(name, array_as_text);
+        engine.register_fn(name, map_as_text);
+    }
+    engine.register_fn("to_json", |map: &mut Map| -> ImmutableString {
+        match all_fit_when_written(map.values(), &mut { MAX_STRING_BYTES }, true) {
+            true => rhai::format_map_as_json(map).into(),
+            false => too_large(),
+        }
+    });
+}
+
+/// An array as the engine writes it: `[1, "a"]`.
+fn array_as_text(context: NativeCallContext<'_>, array: &mut Array) -> ImmutableString {
+    if !all_fit_when_written(array.iter(), &mut { MAX_STRING_BYTES }, false) {
+        return too_large();
+    }
+    let items = array.iter_mut().map(|item| debug_text(&context, item));
+    format!("[{}]", items.collect::<Vec<_>>().join(", ")).into()
+}
+
+/// A map as the engine writes it: `#{"a": 1}`.
+fn map_as_text(context: NativeCallContext<'_>, map: &mut Map) -> ImmutableString {
+    if !all_fit_when_written(map.values(), &mut { MAX_STRING_BYTES }, false) {
+        return too_large();
+    }
+    let members = map.iter_mut().map(|(key, value)| {
+        let value = debug_text(&context, value);
+        format!("{key:?}: {value}")
+    });
+    format!("#{{{}}}", members.collect::<Vec<_>>().join(", ")).into()
+}
+
+/// Where a value has no form of its own, its type has.
+fn debug_text(context: &NativeCallContext<'_>, value: &mut Dynamic) -> ImmutableString {
+    let text = context.call_native_fn_raw("to_debug", true, &mut [value]);
+    text.ok()
+        .and_then(|text| text.into_immutable_string().ok())
+        .unwrap_or_else(|| context.engine().map_type_name(value.type_name()).into())
+}
+
+/// The text in place of one that is too long. Nothing is done with it.
+fn too_large() -> ImmutableString {
+    running_call::end_for_value_size();
+    ImmutableString::new()
+}
+
+fn all_fit_when_written<'a>(
+    mut values: impl Iterator<Item = &'a Dynamic>,
+    room: &mut usize,
+    with_captured: bool,
+) -> bool {
+    values.all(|value| fits_when_written(value, room, MAX_VALUE_DEPTH, with_captured))
+}
+
+fn take(room: &mut usize, bytes: usize) -> bool {
+    let left = room.checked_sub(bytes);
+    left.inspect(|left| *room = *left).is_some()
+}
+
+/// Whether a value takes about as many bytes as there is room for, when it is written out. What others hold as well is written
+/// out for each; what functions have captured only where that is said.
+pub(super) fn fits_when_written(
+    value: &Dynamic,
+    room: &mut usize,
+    depth: usize,
+    with_captured: bool,
+) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    // What is written out is within itself: nobody can read it meanwhile.
+    if value.is_shared() && value.is_locked() {
+        return false;
+    }
+    if let Some(text) = value.read_lock::<ImmutableString>() {
+        return take(room, text.len() + 2);
+    }
+    if let Some(blob) = value.read_lock::<Blob>() {
+        return take(room, 3 * blob.len());
+    }
+    if !take(room, 2) {
+        return false;
+    }
+    if let Some(array) = value.read_lock::<Array>() {
+        return array.iter().all(|item| fits_when_written(item, room, depth, with_captured));
+    }
+    if let Some(map) = value.read_lock::<Map>() {
+        let mut members = map.iter();
+        return members.all(|(key, value)| {
+            take(room, key.len() + 4) && fits_when_written(value, room, depth, with_captured)
+        });
+    }
+    match value.read_lock::<FnPtr>().filter(|_| with_captured) {
+        Some(function) => function
+            .curry()
+            .iter()
+            .all(|value| fits_when_written(value, room, depth, with_captured)),
+        None => true,
     }
 }
 

@@ -135,7 +135,7 @@ impl ScriptSource {
                     Some(TerminationReason::TooManyHostCalls(most)) => {
                         Failure::LimitExceeded(LimitExceeded::HostCalls(most))
                     }
-                    Some(TerminationReason::TooManyCaptures) => {
+                    Some(TerminationReason::TooManyCaptures | TerminationReason::ValueTooLarge) => {
                         Failure::LimitExceeded(LimitExceeded::ValueSize)
                     }
                     Some(TerminationReason::TooMuchMemory(most)) => {
@@ -171,9 +171,16 @@ fn size_bound(error: &EvalAltResult) -> Option<String> {
         EvalAltResult::ErrorDataTooLarge(what, _) => what,
         EvalAltResult::ErrorTerminated(why, _) => {
             let why = why.clone().try_cast::<TerminationReason>();
-            return (why == Some(TerminationReason::TooManyCaptures)).then(|| {
-                format!("captured variables are used at most {MAX_CAPTURED_VALUES} times")
-            });
+            return match why? {
+                TerminationReason::TooManyCaptures => {
+                    Some(format!("captured variables are used at most {MAX_CAPTURED_VALUES} times"))
+                }
+                TerminationReason::ValueTooLarge => {
+                    let mib = MAX_STRING_BYTES >> 20;
+                    Some(format!("a value that is made a text has at most {mib} MiB"))
+                }
+                _ => None,
+            };
         }
         _ => return None,
     };
@@ -203,6 +210,9 @@ pub(super) fn root(error: &EvalAltResult) -> &EvalAltResult {
 /// The message of a `throw`.
 pub(super) fn thrown(error: &EvalAltResult) -> Option<String> {
     match root(error) {
+        EvalAltResult::ErrorRuntime(value, _) if value.is_unit() => {
+            Some("it has thrown `()`".into())
+        }
         EvalAltResult::ErrorRuntime(value, _) => Some(written(value)),
         _ => None,
     }

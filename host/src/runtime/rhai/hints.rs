@@ -42,6 +42,11 @@ const ROWS: &[Row] = &[
     ),
     ("cannot sleep", "", "return, and let the caller ask again"),
     (
+        "Function not found: anon$",
+        "",
+        "a function made with `|…| …` is called with more or fewer values here than it takes",
+    ),
+    (
         "Function not found",
         "",
         "check its spelling and the types of what it gets: docs/reference/scripts.md and rhai.rs/book list functions",

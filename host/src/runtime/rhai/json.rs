@@ -7,17 +7,34 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use tenon_types::{Error, HookContext, Json};
 
-use super::engine::{MAX_VALUE_DEPTH, ScriptDecision, too_deep};
+use super::engine::{MAX_VALUE_DEPTH, ScriptDecision, fits_when_written, too_deep};
 use super::time::{ScriptDuration, ScriptTime};
 use crate::call::Failure;
 
+/// The most that a script's value comes to as JSON, in bytes, or about so. A value holds less, but what is in it more than once
+/// is written out for each.
+const MAX_JSON_BYTES: usize = 16 << 20;
+
+fn check_size(value: &Dynamic) -> Result<(), String> {
+    // What is nested too deep is told by whoever writes it.
+    match fits_when_written(value, &mut { MAX_JSON_BYTES }, 2 * MAX_VALUE_DEPTH, false) {
+        true => Ok(()),
+        false => Err(format!(
+            "a value that leaves a script has at most {} MiB as JSON, and is nested at most {MAX_VALUE_DEPTH} deep",
+            MAX_JSON_BYTES >> 20
+        )),
+    }
+}
+
 /// A script's value as JSON.
 pub(super) fn to_json(value: &Dynamic) -> Result<Value, String> {
+    check_size(value)?;
     serde_json::to_value(ScriptJson::whole(value)).map_err(|error| error.to_string())
 }
 
 /// The same as text.
 pub(super) fn to_text(value: &Dynamic) -> Result<String, String> {
+    check_size(value)?;
     serde_json::to_string(&ScriptJson::whole(value)).map_err(|error| error.to_string())
 }
 

@@ -65,6 +65,7 @@ pub use run::{MAX_RUN_DATA_BYTES, MAX_RUN_SCRIPT_BYTES, PromotedScript, RunLimit
 pub(crate) use run::{
     RunAnswer, RunCall, RunEnd, RunHost, RunScript, RunStopped, ToolFunctions, ToolQuery, promote,
 };
+pub use running_call::count_thread_memory;
 pub(crate) use threads::Threads;
 
 use super::Plugin;
@@ -388,7 +389,8 @@ impl Script {
             Failure::Answered(Error::not_found(format!("this script has no tool \"{name}\"")))
         })?;
         let arguments = as_argument(arguments)?;
-        match tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,)) {
+        let answer = tool.function.call::<Dynamic>(&self.engine, &self.ast, (arguments,));
+        match running_call::unless_ended(answer) {
             Ok(answer) => self.tool_result(answer).map_err(|problem| {
                 let function = functions(&self.ast).find(|f| f.name == tool.function.fn_name());
                 let position = function.map_or(Position::NONE, |f| f.body.start_position());
@@ -457,12 +459,12 @@ impl Script {
                 &self.ast,
                 name,
                 (context.clone(),),
-            )?,
+            ),
             HookFunction::Closure(function) => {
-                function.call::<Dynamic>(&self.engine, &self.ast, (context.clone(),))?
+                function.call::<Dynamic>(&self.engine, &self.ast, (context.clone(),))
             }
         };
-        let answer = answer.flatten();
+        let answer = running_call::unless_ended(answer)?.flatten();
         if let Some(decision) = answer.clone().try_cast::<ScriptDecision>() {
             return Ok(Some(decision));
         }
@@ -479,10 +481,8 @@ impl Script {
             Error::not_found(format!("this script has no strategy \"{strategy}\""))
         })?;
         let arguments = (as_argument(subject)?, as_argument(options)?);
-        let answer = eval
-            .function
-            .call::<Dynamic>(&self.engine, &self.ast, arguments)
-            .map_err(|error| self.failure(&error))?;
+        let answer = eval.function.call::<Dynamic>(&self.engine, &self.ast, arguments);
+        let answer = running_call::unless_ended(answer).map_err(|error| self.failure(&error))?;
         let answer = to_json(&answer).map_err(|problem| self.broken(&problem))?;
         evaluation_result::read(answer).map_err(Failure::Contract)
     }
@@ -563,11 +563,10 @@ impl Script {
 
     /// Calls a function of the script. What it throws is its answer.
     fn call(&self, function: &FnPtr, arguments: impl FuncArgs) -> Result<Dynamic, Failure> {
-        function.call::<Dynamic>(&self.engine, &self.ast, arguments).map_err(|error| {
-            match thrown(&error) {
-                Some(message) => Error::failed(message).into(),
-                None => self.failure(&error),
-            }
+        let answer = function.call::<Dynamic>(&self.engine, &self.ast, arguments);
+        running_call::unless_ended(answer).map_err(|error| match thrown(&error) {
+            Some(message) => Error::failed(message).into(),
+            None => self.failure(&error),
         })
     }
 

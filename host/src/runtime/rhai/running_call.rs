@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::pin::pin;
 use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tracing::{Instrument, Span};
 
 use super::engine::{MAX_VALUE_DEPTH, weigh, weigh_own, weigh_unshared};
-use super::error::mistake;
+use super::error::{ScriptResult, mistake};
 use super::inline_run::InlineSlice;
 use super::threads;
 use crate::call::{Caller, CallerClient};
@@ -51,6 +51,21 @@ const MAX_TIME_BETWEEN_SCOPES: Duration = Duration::from_millis(50);
 /// How long a captured variable is not looked at that was locked: the engine waits fifty milliseconds for it.
 const SKIPPED_IF_LOCKED: Duration = Duration::from_secs(1);
 
+/// Says how many bytes the thread that asks has allocated and not freed, in all its time; less than nothing where it has freed what
+/// others have allocated.
+static THREAD_MEMORY: OnceLock<fn() -> i64> = OnceLock::new();
+
+/// Bounds what scripts hold also while it is in no variable, such as the arguments of a call that are computed one after the other:
+/// twice `limits.memory`. For that it has to be known how many bytes a thread has allocated and not freed in all its time, which the
+/// allocator of a program can count. The first function that is set counts.
+pub fn count_thread_memory(held: fn() -> i64) {
+    let _ = THREAD_MEMORY.set(held);
+}
+
+fn held_by_thread() -> i64 {
+    THREAD_MEMORY.get().map_or(0, |held| held())
+}
+
 /// How often a script that waits for the host looks whether anybody still waits for it.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -63,6 +78,8 @@ pub(super) enum TerminationReason {
     TooManyCaptures,
     /// Its variables hold more than this many bytes.
     TooMuchMemory(usize),
+    /// It would write out a value that is too large.
+    ValueTooLarge,
     /// It asked the host more often than this.
     TooManyHostCalls(u64),
     /// It cannot go on in the slice that it was tried in, and begins again on a thread for scripts.
@@ -91,6 +108,8 @@ struct ThreadCall {
     /// When it is looked again how much they hold.
     weighed_next: Instant,
     began: Instant,
+    /// What its thread held when it began.
+    held_before: i64,
     /// What captured variables held, by address, and how many bytes that were.
     seen: HashSet<usize>,
     captured_bytes: usize,
@@ -116,6 +135,8 @@ pub(super) struct ThreadTotals {
     cpu: AtomicU64,
     /// How many bytes their variables hold.
     held: AtomicUsize,
+    /// How many bytes they have allocated and not freed.
+    allocated: AtomicI64,
 }
 
 /// What a thread has counted of itself.
@@ -123,6 +144,7 @@ pub(super) struct ThreadTotals {
 struct ThreadUsage {
     cpu: u64,
     held: usize,
+    allocated: i64,
 }
 
 /// A call's way to the host.
@@ -186,6 +208,7 @@ impl ThreadCall {
             shared_with_host: None,
             weighed_next: began + MAX_TIME_BETWEEN_WEIGHING,
             began,
+            held_before: held_by_thread(),
             seen: HashSet::new(),
             captured_bytes: 0,
             most_captured_bytes: limits.memory,
@@ -256,7 +279,24 @@ impl ThreadCall {
     fn forget_held(&mut self) {
         if let Some(run) = &self.of_run {
             run.held.fetch_sub(std::mem::take(&mut self.counted.held), Ordering::Relaxed);
+            let allocated = std::mem::take(&mut self.counted.allocated);
+            run.allocated.fetch_sub(allocated, Ordering::Relaxed);
         }
+    }
+
+    /// Counts what the thread has allocated since this began, also for what is in no variable. Says whether it is too much, with
+    /// what the other threads of a run have. Collections have room for more than they hold, so it may be twice as much.
+    fn has_allocated_too_much(&mut self) -> bool {
+        let own = held_by_thread() - self.held_before;
+        let all = match &self.of_run {
+            None => own,
+            Some(run) => {
+                let more = own - std::mem::replace(&mut self.counted.allocated, own);
+                run.allocated.fetch_add(more, Ordering::Relaxed) + more
+            }
+        };
+        let most = i64::try_from(self.most_captured_bytes).unwrap_or(i64::MAX);
+        all > most.saturating_mul(2)
     }
 
     /// Empties the captured variables. A function that is in a variable which it has captured would never be freed.
@@ -392,6 +432,10 @@ pub(super) fn ended() -> Option<TerminationReason> {
         if running.given_up.load(Ordering::Relaxed) {
             return Some(running.end_for(TerminationReason::GivenUp));
         }
+        if running.has_allocated_too_much() {
+            let most = running.most_captured_bytes;
+            return Some(running.end_for(TerminationReason::TooMuchMemory(most)));
+        }
         let now = Instant::now();
         let is_out_of_time = running.count_cpu(now) || now >= running.until;
         is_out_of_time.then(|| running.end_for(TerminationReason::OutOfTime))
@@ -468,6 +512,27 @@ pub(super) fn mark_not_captured(shared: &Dynamic) {
 /// The address of what variables share.
 fn cell_address(shared: &Dynamic) -> Option<usize> {
     shared.read_lock::<Dynamic>().map(|held| ptr::from_ref(&*held).addr())
+}
+
+/// Ends the call at its next operation: a function of the engine's own that cannot fail would write out a value that is too
+/// large.
+pub(super) fn end_for_value_size() {
+    RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return };
+        // What is too large for a slice may not be for a thread of its own.
+        if !running.leave_slice() {
+            running.end_for(TerminationReason::ValueTooLarge);
+        }
+    });
+}
+
+/// What a script came to, where nothing has ended it: its last function may have kept the reason for itself.
+pub(super) fn unless_ended<T>(result: ScriptResult<T>) -> ScriptResult<T> {
+    let why = RUNNING.with_borrow(|running| running.as_ref().and_then(|running| running.over));
+    match (result, why) {
+        (Ok(_), Some(why)) => Err(end(why)),
+        (result, _) => result,
+    }
 }
 
 fn end(why: TerminationReason) -> Box<EvalAltResult> {
