@@ -152,6 +152,9 @@ pub(crate) fn of_pending(call: &PendingCall, now: u64) -> String {
     shown(&head, &who, &asked.reason, status.as_deref(), &asked.arguments)
 }
 
+/// How many lines of arguments can be seen at once.
+const MAX_SCREEN_LINES: usize = 20;
+
 /// Arguments stand as JSON with one member on a line, and with escapes for what a reader does not see.
 fn shown(
     head: &str,
@@ -182,6 +185,15 @@ fn shown(
         arguments => {
             let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
             let _ = writeln!(text, "  with {}", exact_json(&json).replace('\n', "\n  "));
+            let (lines, bytes) = (json.lines().count(), json.len());
+            // What it is about may be out of sight.
+            if lines > MAX_SCREEN_LINES || bytes > MAX_SCREEN_LINES * 80 {
+                let _ = writeln!(
+                    text,
+                    "  these arguments have {lines} lines and {bytes} bytes: {}",
+                    one_line(head)
+                );
+            }
         }
     }
     text

@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 use tenon_host::services::{
-    ApprovalScope, ApproverDecision, CallApprover, CallToApprove, GrantAll, SqliteStore,
+    ApprovalScope, ApproverDecision, CallApprover, CallToApprove, GrantAll, STATE_FILE, SqliteStore,
 };
 use tenon_host::{Call, CallError, Caller, Platform};
 use tokio::sync::Notify;
 
-use crate::approval::on_terminal_after;
-use crate::support::{Project, parsed, stderr, stdout};
+use crate::approval::{on_terminal, on_terminal_after};
+use crate::support::{Project, SCRIPTED_SERVER, parsed, stderr, stdout};
 
 /// Counts what it was told to write.
 const SCRIPT: &str = r#"
@@ -440,6 +441,64 @@ fn an_approval_is_for_the_settings_that_the_plugin_had() {
 }
 
 #[test]
+fn whoever_approves_sees_each_value_whatever_its_name_is() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    let arguments = r#"{"path":"/a","token":"rm -rf /","x":{"secret":{"also":"/etc"}}}"#;
+    let error = failure(&project, &["call", "notes__write", arguments], 3);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(arguments), "{message}");
+    let id = waiting(&project);
+    let shown = stdout(&project.tenon(&["approve", &id, "--yes"]));
+    for said in [shown, stdout(&project.tenon(&["pending", "--all"]))] {
+        assert!(said.contains("\"rm -rf /\"") && said.contains("\"also\": \"/etc\""), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_others_could_have_approved_is_not_approved() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let always = ["approve", &waiting(&project), "--for", "always", "--yes"];
+    assert!(project.tenon(&always).status.success());
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 1\n");
+    let folder = project.path("state/tenon");
+    for (path, open, closed) in
+        [(folder.clone(), 0o777, 0o700), (folder.join(STATE_FILE), 0o666, 0o600)]
+    {
+        set_permissions(&path, Permissions::from_mode(open)).unwrap();
+        let refused = project.tenon(&WRITE);
+        let said = stderr(&refused);
+        assert!(!refused.status.success() && said.contains("others can write to it"), "{said}");
+        assert_ne!(project.tenon(&["pending"]).status.code(), Some(0));
+        set_permissions(&path, Permissions::from_mode(closed)).unwrap();
+    }
+    assert_eq!(stdout(&project.tenon(&WRITE)), "write 2\n");
+}
+
+#[test]
+fn whoever_approves_is_told_that_the_plugin_is_another_one_by_now() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let id = waiting(&project);
+    let approve = || {
+        let approved = project.tenon(&["approve", &id, "--yes"]);
+        assert!(approved.status.success(), "{}", stderr(&approved));
+        stderr(&approved)
+    };
+    assert_eq!(approve(), "");
+    project.write("own/notes/notes.rhai", format!("{SCRIPT}// changed"));
+    let said = approve();
+    let other = format!("plugin \"notes\" is another one here than the one that {id} waits for");
+    assert!(said.contains(&other), "{said}");
+    let project = project.approved();
+    assert_eq!(failure(&project, &WRITE, 3)["code"], "approval-required");
+    assert_eq!(writes(&project), "0");
+}
+
+#[test]
 fn a_rule_speaks_of_a_tool_of_several_plugins_by_either_name() {
     let of_plugin = "[[tools.read_resource.when]]\narguments.\"/plugin\".equals = \"notes\"\napprove = \"deny\"";
     let of_either = ["notes__read_resource", "read_resource"];
@@ -476,6 +535,198 @@ fn what_was_typed_before_a_call_was_shown_does_not_approve_it() {
     let said = on_terminal_after("", project.command(&WRITE), "yo\n");
     assert!(said.contains("that is none of the answers: nothing is decided"), "{said}");
     assert_eq!(writes(&project), "1");
+}
+
+/// A call whose path reads as another one.
+const MISLEADING: [&str; 4] = ["call", "notes__write", "path=/a\u{202e}\u{a0}b", "text=x"];
+
+/// Checks that whoever is shown that call sees how its path is spelled.
+fn assert_is_spelled_out(shown: &str) {
+    assert!(shown.contains(r"/a\u202e\u00a0b"), "{shown:?}");
+    assert!(!shown.contains(['\u{202e}', '\u{a0}']), "{shown:?}");
+}
+
+#[test]
+fn whoever_decides_on_a_terminal_sees_how_a_call_is_spelled() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    let answered = |arguments: &[&str], answer: &str| {
+        let said = on_terminal(&project, arguments, answer);
+        assert_is_spelled_out(&said);
+        let question = "may it be called? [o]nce, [a]lways exactly so for 30 days, [n]o: ";
+        assert!(said.contains(question), "{said}");
+        said
+    };
+    // The call itself asks.
+    let said = answered(&MISLEADING, "x\n");
+    assert!(said.contains("that is none of the answers: nothing is decided\n"), "{said}");
+    let id = waiting(&project);
+    assert_is_spelled_out(&stdout(&project.tenon(&["pending"])));
+    let pending = parsed(&project.tenon(&["--json", "pending"]));
+    assert_eq!(pending[0]["arguments"]["path"], "/a\u{202e}\u{a0}b");
+    let approve = |answer: &str, came_to: &str| {
+        let said = answered(&["approve", id.as_str()], answer);
+        assert!(said.contains(&format!("{id} is {came_to}\n")), "{said}");
+        said
+    };
+    let all = || {
+        let all = stdout(&project.tenon(&["pending", "--all"]));
+        assert_is_spelled_out(&all);
+        all
+    };
+    // The end of the input is no answer, nor is what was not offered.
+    let said = approve("\u{4}", "not decided");
+    assert!(!said.contains("none of the answers"), "{said}");
+    let said = approve("s\n", "not decided");
+    assert!(said.contains("that is none of the answers: nothing is decided\n"), "{said}");
+    assert_eq!((waiting(&project), writes(&project)), (id.clone(), "0".to_string()));
+    approve("n\n", "denied");
+    assert!(all().contains("\n  it was denied\n"));
+    assert_eq!(failure(&project, &MISLEADING, 3)["code"], "approval-denied");
+    approve("o\n", "approved");
+    assert!(all().contains("\n  it is approved, and not called again yet\n"));
+    assert_eq!(stdout(&project.tenon(&MISLEADING)), "write 1\n");
+    // It was good for one call, and the next one waits under the same id.
+    let error = failure(&project, &MISLEADING, 3);
+    assert_eq!(error["code"], "approval-required");
+    assert_is_spelled_out(error["message"].as_str().expect("it is a text"));
+    let said = approve("a\n", "approved, as");
+    let standing = r#"with exactly {"path":"/a\u202e\u00a0b","text":"x"}, approved "#;
+    assert!(said.contains(standing) && all().contains(standing), "{said}");
+    for expected in ["write 2\n", "write 3\n"] {
+        assert_eq!(stdout(&project.tenon(&MISLEADING)), expected);
+    }
+}
+
+#[test]
+fn an_approval_for_a_session_is_for_calls_of_that_session() {
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    failure(&project, &WRITE, 3);
+    let id = waiting(&project);
+    for what in ["session", "run"] {
+        let error = failure(&project, &["approve", &id, "--for", what, "--yes"], 2);
+        assert_eq!(error["code"], "invalid-input");
+        assert_eq!(error["message"], format!("the call {id} belongs to no {what}"));
+    }
+    // Nobody can answer so where there is no session, and it waits still.
+    let said = on_terminal(&project, &["approve", id.as_str()], "s\n");
+    assert!(said.contains("[o]nce, [a]lways") && said.contains("none of the answers"), "{said}");
+    assert_eq!(waiting(&project), id);
+    let call = |path: &'static str, session: &'static str| {
+        ["call", "notes__write", path, "text=x", "--session", session]
+    };
+    let (ours, of_others) = (call("path=/b", "s-1"), call("path=/b", "s-2"));
+    failure(&project, &ours, 3);
+    let id = waiting_for(&project, "/b");
+    assert!(stdout(&project.tenon(&["pending"])).contains("\n  session: s-1\n"));
+    let approve = ["approve", &id, "--for", "session", "--yes"];
+    let said = stdout(&project.tenon(&approve));
+    assert!(said.contains(&format!("{id} is approved, as\n")), "{said}");
+    assert!(said.contains(", in session s-1, until "), "{said}");
+    for expected in ["write 1\n", "write 2\n"] {
+        assert_eq!(stdout(&project.tenon(&ours)), expected);
+    }
+    // Another session, no session, and other arguments.
+    let without = ["call", "notes__write", "path=/b", "text=x"];
+    for other in [&of_others[..], &without, &call("path=/c", "s-1")] {
+        assert_eq!(failure(&project, other, 3)["code"], "approval-required", "{other:?}");
+    }
+    // On a terminal, both the command that approves and the call itself offer it.
+    let id = waiting_for(&project, "/c");
+    for (arguments, expected) in [
+        (vec!["approve", id.as_str()], ", in session s-1, until "),
+        (call("path=/d", "s-1").to_vec(), "write 3"),
+    ] {
+        let said = on_terminal(&project, &arguments, "s\n");
+        assert!(said.contains("[o]nce, for this [s]ession, [a]lways"), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    for (path, expected) in [("path=/c", "write 4\n"), ("path=/d", "write 5\n")] {
+        assert_eq!(stdout(&project.tenon(&call(path, "s-1"))), expected);
+        assert_eq!(failure(&project, &call(path, "s-2"), 3)["code"], "approval-required");
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is later");
+    u64::try_from(since.as_millis()).expect("there is room for it")
+}
+
+#[test]
+fn an_approval_holds_as_long_as_whoever_approves_says() {
+    const MINUTE: u64 = 60 * 1_000;
+    const DAY: u64 = 24 * 60 * MINUTE;
+    let project = approved("tools.notes__write.approve = \"ask\"");
+    let asked = |path: &str| {
+        let argument = format!("path={path}");
+        failure(&project, &["call", "notes__write", &argument, "text=x", "--session", "s-1"], 3);
+        waiting_for(&project, path)
+    };
+    // What was decided of the call of this path, or of calls like it.
+    let decided = |path: &str| {
+        let all = parsed(&project.tenon(&["--json", "pending", "--all"]));
+        let mut rows = all.as_array().expect("it is a list").iter();
+        rows.find(|row| row["arguments"]["path"] == path).expect("it is kept").clone()
+    };
+    let time = |row: &Value, name: &str| row[name].as_u64().unwrap_or_else(|| panic!("{row}"));
+    let approve = |path: &str, options: &str| {
+        let id = asked(path);
+        let arguments = ["approve", id.as_str(), "--yes"].into_iter();
+        let arguments: Vec<&str> = arguments.chain(options.split_whitespace()).collect();
+        let output = project.tenon(&arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    // For one call, it is a time from now on.
+    for (path, options, holds) in [
+        ("/a", "", 60 * MINUTE),
+        ("/b", "--expires 10m", 10 * MINUTE),
+        ("/c", "--for once --expires 2d", 2 * DAY),
+    ] {
+        let before = now();
+        approve(path, options);
+        let (after, row) = (now(), decided(path));
+        assert_eq!(row["state"], "approved", "{path}");
+        let expires = time(&row, "expiresAt");
+        assert!((before + holds..=after + holds).contains(&expires), "{options}: {row}");
+    }
+    // One that stands says when it was given. A session has a day at most.
+    for (path, options, holds) in [
+        ("/d", "--for always", 30 * DAY),
+        ("/e", "--for always --expires 7d", 7 * DAY),
+        ("/f", "--for always --same path --expires 90d", 90 * DAY),
+        ("/g", "--for session", DAY),
+        ("/h", "--for session --expires 10m", 10 * MINUTE),
+        ("/i", "--for session --expires 2d", DAY),
+    ] {
+        approve(path, options);
+        let row = decided(path);
+        assert_eq!(row["state"], "standing", "{path}");
+        assert_eq!(time(&row, "expiresAt") - time(&row, "approvedAt"), holds, "{options}: {row}");
+    }
+    // Whoever says how long is asked for a yes, and told which command asks nothing.
+    let id = asked("/j");
+    let error = failure(&project, &["approve", &id, "--for", "always", "--expires", "7d"], 3);
+    let command = format!("`tenon approve {id} --yes --for always --expires 7days`");
+    let hint = error["hint"].as_str().expect("it is a text");
+    assert!(hint.contains(&command), "{hint}");
+    let arguments = ["approve", id.as_str(), "--expires", "10m"];
+    for (answer, came_to, state) in
+        [("n\n", "not decided", "pending"), ("y\n", "approved", "approved")]
+    {
+        let before = now();
+        let said = on_terminal(&project, &arguments, answer);
+        assert!(said.contains("approve it so? [y]es, [n]o: "), "{said}");
+        assert!(said.ends_with(&format!("{id} is {came_to}\n")), "{said}");
+        let (after, row) = (now(), decided("/j"));
+        assert_eq!(row["state"], state, "{said}");
+        if state == "approved" {
+            let (first, last) = (before + 10 * MINUTE, after + 10 * MINUTE);
+            assert!((first..=last).contains(&time(&row, "expiresAt")), "{row}");
+        }
+    }
+    // The call that was approved is made, and it was the only one.
+    let call = ["call", "notes__write", "path=/j", "text=x"];
+    assert_eq!(stdout(&project.tenon(&call)), "write 1\n");
 }
 
 #[test]
@@ -526,4 +777,63 @@ fn without_a_store_a_call_that_has_to_be_approved_is_not_made() {
     let message = error["message"].as_str().unwrap();
     let said = "what is decided of calls cannot be read or written";
     assert!(message.contains(said) && !message.contains("tenon approve"), "{message}");
+}
+
+/// A project with a server whose tool `look` says that it changes nothing, and whose tool `change` says nothing of that. Its
+/// user's configuration says more, and so may its own.
+fn project_with_server(of_user: &str, of_project: &str) -> Project {
+    let project = Project::new("");
+    let script = project.path("script.json");
+    let schema = json!({ "type": "object" });
+    let says = json!({
+        "tools/list": { "tools": [
+            { "name": "look", "inputSchema": schema, "annotations": { "readOnlyHint": true } },
+            { "name": "change", "inputSchema": schema },
+        ] },
+        "tools/call": { "content": [{ "type": "text", "text": "done" }] },
+    });
+    project.write("script.json", says.to_string());
+    project.write("tenon/config.toml", of_user);
+    let server = format!("name = \"s\"\ncommand = {SCRIPTED_SERVER:?}\nargs = [{script:?}]\n");
+    project.write("tenon.toml", format!("{of_project}\n[[plugins.mcp]]\n{server}"));
+    project.approved()
+}
+
+#[test]
+fn what_a_server_says_of_its_tools_counts_where_its_user_believes_it() {
+    let believes = "policy.plugins.s.believe_annotations = true";
+    let when = |decision: &str, hint: &str| {
+        format!("[[tools.\"s__*\".when]]\napprove = {decision:?}\nannotations = [{hint:?}]\n")
+    };
+    let careful = "policy.calls = \"careful\"\n".to_string();
+    let asks_of_destructive = when("ask", "destructive");
+    let allows_read_only = format!("policy.calls = \"locked\"\n{}", when("allow", "read-only"));
+    for (rules, code, by) in [
+        (careful, "approval-required", "by the mode `careful`, which asks about tools that may"),
+        (asks_of_destructive, "approval-required", "by [[tools.\"s__*\".when]] number 1 of "),
+        (allows_read_only, "forbidden", "by the mode `locked`, which allows only what a rule"),
+    ] {
+        let is_refused = |project: &Project, tool: &str| {
+            let error = failure(project, &["call", tool], 3);
+            assert_eq!(error["code"], code, "{rules}: {error}");
+            let message = error["message"].as_str().expect("it is a text");
+            assert!(message.contains(by), "{rules}: {message}");
+        };
+        let looks = |project: &Project| {
+            let output = project.tenon(&["call", "s__look"]);
+            assert_eq!(stdout(&output), "done\n", "{rules}: {}", stderr(&output));
+        };
+        // No project vouches for its own servers.
+        let doubted = project_with_server(&rules, believes);
+        is_refused(&doubted, "s__look");
+        is_refused(&doubted, "s__change");
+        let user = format!("{believes}\n{rules}");
+        // It is what the user says that counts, and the next call works.
+        doubted.write("tenon/config.toml", &user);
+        looks(&doubted);
+        // Where it says nothing, there is nothing to believe.
+        let believed = project_with_server(&user, "");
+        looks(&believed);
+        is_refused(&believed, "s__change");
+    }
 }

@@ -273,11 +273,19 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
             calls.push(call);
         }
     }
+    let candidates = open::candidates(common).unwrap_or_default();
     let mut rows = Vec::new();
     for call in calls {
         let id = &call.id;
         if !common.json {
             output::write(of_pending(call, now))?;
+        }
+        if is_of_other_code(call, &candidates) {
+            output::note(&format!(
+                "plugin \"{}\" is another one here than the one that {id} waits for: an approval is good for that one only, \
+                 and what this one is called for has to be approved anew",
+                call.plugin
+            ));
         }
         let decided = decide(common, args, call, &scope)?;
         let (is_approved, standing, came_to) = match decided {
@@ -318,6 +326,12 @@ fn approve_calls(common: &Common, args: &Args) -> Result<ExitCode, Error> {
     }
     let all = rows.iter().all(|row| row["approved"] == true);
     Ok(if all { Exit::Success } else { Exit::Refused }.into())
+}
+
+/// Whether a call has waited for other code than the plugin has here. Of one that is not here nobody can tell.
+fn is_of_other_code(call: &PendingCall, candidates: &[Candidate]) -> bool {
+    let here = candidates.iter().find(|candidate| candidate.id() == call.plugin);
+    here.zip(call.code.as_ref()).is_some_and(|(here, code)| !here.fingerprint().is_code_of(code))
 }
 
 /// Says how a run goes on that has waited for the approval of a call.

@@ -392,8 +392,17 @@ fn approvals(common: &Common, place: StorePlace, limit: usize) -> Result<ExitCod
             ApprovalStep::Approved => "is approved".to_string(),
             ApprovalStep::Denied { reason: None } => "is denied".to_string(),
             ApprovalStep::Denied { reason: Some(reason) } => format!("is denied: {reason}"),
-            ApprovalStep::Kept { standing, .. } => {
-                format!("is approved beyond one call, as {standing}")
+            ApprovalStep::Kept { standing, session, run, fixed, until, .. } => {
+                let calls = match fixed.as_deref() {
+                    None => "for exactly these arguments".to_string(),
+                    Some([]) => "for any arguments".to_string(),
+                    Some(names) => format!("for the same {}", names.join(" and ")),
+                };
+                let session = session.as_ref().map(|id| format!(", in session {id}"));
+                let run = run.as_ref().map(|id| format!(", in run {id}"));
+                let until = until.map(|at| format!(", until {}", store::shown_time(at)));
+                let within = [session, run, until].into_iter().flatten().collect::<String>();
+                format!("is approved beyond one call, as {standing}, {calls}{within}")
             }
             ApprovalStep::TakenBack => "is taken back".to_string(),
             ApprovalStep::Covered => "covers a call".to_string(),

@@ -114,6 +114,9 @@ pub struct Approval {
     /// Whose call it is, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// What names the code of the plugin, with the settings and grants that it had. Older approvals do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// The digest of the exact action.
     pub digest: ActionDigest,
     /// That of the action without its arguments.
@@ -164,6 +167,7 @@ impl Approval {
             tool: action.tool.clone(),
             plugin: action.plugin.clone(),
             principal: action.principal.clone(),
+            code: Some(action.code.clone()),
             digest: action.digest(),
             tool_digest: action.tool_digest(),
             argument_digests: digests.map(|(name, digest)| (name.clone(), digest)).collect(),

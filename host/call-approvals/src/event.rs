@@ -40,6 +40,18 @@ pub enum ApprovalStep {
     Kept {
         /// The standing approval.
         standing: String,
+        /// The only session whose calls it covers, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// The only run whose calls it covers, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+        /// The arguments that have to be the same. `None` is all of them, and no others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fixed: Option<Vec<String>>,
+        /// When its time is over, in milliseconds since 1970.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
         /// The digest of it with its end, as it was given. Entries of former versions have none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<ActionDigest>,
@@ -125,6 +137,12 @@ impl ApprovalEvent {
     #[must_use]
     pub(crate) fn decided_by(self, who: Option<Decider>) -> Self {
         Self { decided_by: who, ..self }
+    }
+
+    /// The same, with arguments that the log has room for.
+    #[must_use]
+    pub(crate) fn with_arguments(self, arguments: &Value) -> Self {
+        Self { arguments: short(arguments), ..self }
     }
 
     pub(crate) fn of_standing(

@@ -112,8 +112,9 @@ impl LoggedDecisions {
             {
                 return;
             }
-            // Whatever it was approved by, an approval of the same action is used up. A denial goes on to hold.
-            ApprovalStep::Begun | ApprovalStep::Unknown
+            // Whatever it was approved by, an approval of the same action is used up, or holds no more where somebody has denied it
+            // at once. A denial goes on to hold.
+            ApprovalStep::Begun | ApprovalStep::Unknown | ApprovalStep::Denied { .. }
                 if matches!(self.calls.get(&digest), Some((ApprovalState::Approved { .. }, _))) =>
             {
                 ApprovalState::Pending

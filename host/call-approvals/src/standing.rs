@@ -101,7 +101,14 @@ impl StandingApproval {
     /// The step that gives it.
     pub(crate) fn kept(&self) -> ApprovalStep {
         let content = Some(content_digest(&self.write(), self.expires));
-        ApprovalStep::Kept { standing: self.id.clone(), content }
+        ApprovalStep::Kept {
+            standing: self.id.clone(),
+            session: self.session.clone(),
+            run: self.run.clone(),
+            fixed: self.fixed.clone(),
+            until: self.expires,
+            content,
+        }
     }
 
     pub(crate) fn read(key: &str, value: &[u8], expires: Option<u64>) -> Result<Self> {

@@ -451,6 +451,24 @@ fn a_denial_is_noted_and_asks_again() {
 }
 
 #[test]
+fn a_denial_at_once_ends_what_somebody_else_has_approved_meanwhile() {
+    let store = store();
+    let approvals = approvals(&store);
+    let action = action(json!({}));
+    let id = ask(&approvals, &action);
+    approvals.approve(&id, ApprovalScope::Once, None, NOW).unwrap();
+    approvals.note_denied(&action, call(&action), None, Decider::Client, NOW).unwrap();
+    assert!(matches!(take(&approvals, &action), BeginOutcome::Undecided { unknown_since: None }));
+    assert_eq!(approvals.undocumented(NOW).unwrap(), [""; 0]);
+    // A denial of the same call holds.
+    let id = ask(&approvals, &action);
+    approvals.deny(&id, None, NOW).unwrap();
+    approvals.note_denied(&action, call(&action), None, Decider::Client, NOW).unwrap();
+    assert!(matches!(take(&approvals, &action), BeginOutcome::Denied { .. }));
+    assert_eq!(approvals.undocumented(NOW).unwrap(), [""; 0]);
+}
+
+#[test]
 fn the_log_says_who_decided_what_and_why() {
     let store = store();
     let agent = approvals(&store);
@@ -733,6 +751,11 @@ fn an_approval_that_somebody_edited_is_not_as_the_log_says() {
         let action = action(json!({ "n": 1 }));
         all.note_denied(&action, call(&action), None, Decider::Client, NOW).unwrap();
     };
+    let approve_and_deny_at_once: Act = |all, id| {
+        all.approve(id, ApprovalScope::Once, None, NOW).unwrap();
+        let action = action(json!({ "n": 1 }));
+        all.note_denied(&action, call(&action), None, Decider::Client, NOW).unwrap();
+    };
     let keep: Act = |all, id| {
         all.approve(id, ApprovalScope::Once, None, NOW).unwrap();
         let always = ApprovalScope::Standing { fixed: None };
@@ -767,6 +790,7 @@ fn an_approval_that_somebody_edited_is_not_as_the_log_says() {
     check("is unknown", lose, &approved, true);
     check("was made at once", approve_at_once, &approved, true);
     check("was denied at once", note_denied, &denied, true);
+    check("was approved, and denied at once", approve_and_deny_at_once, &approved, true);
     check("stands", keep, &approved, true);
     check("is unknown while another one is approved", approve_another, &approved, true);
     check("waits again", ask_again, &approved, true);

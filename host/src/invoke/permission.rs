@@ -233,7 +233,7 @@ fn action<R: Request>(request: &R, state: &CallState) -> Action {
 /// What whoever decides sees of a call.
 fn to_approve<R: Request>(request: &R, state: &CallState, by: String) -> CallToApprove {
     let mut arguments = state.arguments.value().clone();
-    state.mask(&mut arguments);
+    state.mask_known(&mut arguments);
     CallToApprove {
         tool: state.name.clone(),
         plugin: request.plugin().id().clone(),

@@ -139,9 +139,10 @@ impl CallState {
         self.redactor.text(text)
     }
 
-    /// Masks secrets in a value.
-    pub(super) fn mask(&self, value: &mut Value) {
-        self.redactor.json(value);
+    /// Masks known secrets in a value. What only has the name of a secret stays: whoever approves a call is to see what it would
+    /// do.
+    pub(super) fn mask_known(&self, value: &mut Value) {
+        self.redactor.texts(value);
     }
 
     pub(super) fn number(&self) -> u64 {

@@ -57,7 +57,7 @@ impl LoadedPlugin {
     /// part of the host.
     pub(crate) fn code_digest(&self) -> String {
         match &self.fingerprint {
-            Some(fingerprint) => format!("{} {}", fingerprint.code(), self.setting),
+            Some(fingerprint) => fingerprint.code_with(&self.setting),
             None => format!("builtin {}", env!("CARGO_PKG_VERSION")),
         }
     }

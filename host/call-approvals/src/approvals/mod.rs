@@ -160,6 +160,7 @@ impl CallApprovals {
             if let Some(standing) = self.covering(action, call, now)? {
                 let step = ApprovalStep::Covered;
                 let covered = ApprovalEvent::of_standing(&standing, Some(action.digest()), step);
+                let covered = covered.with_arguments(&call.arguments);
                 let approval = Approval::new(standing.id, action, call.clone(), now);
                 if let Some(begun) = self.begin(approval, None, None, vec![covered], now)? {
                     return Ok(BeginOutcome::Begun(begun.into()));
@@ -266,7 +267,8 @@ impl CallApprovals {
         Ok(last.is_some_and(|(_, event)| event.step == ApprovalStep::TakenBack))
     }
 
-    /// Notes that somebody, `decided_by`, who was asked at once has denied a call. It waits no more; another one like it is asked about again.
+    /// Notes that somebody, `decided_by`, who was asked at once has denied a call. It waits no more, and where somebody else had
+    /// approved it meanwhile, that holds no more; another one like it is asked about again.
     ///
     /// # Errors
     ///
@@ -282,15 +284,21 @@ impl CallApprovals {
         let denied = Approval::new(random_id()?, action, call, now);
         let denied = ApprovalEvent::of(&denied, ApprovalStep::Denied { reason });
         let events = [denied.decided_by(Some(decided_by))];
-        if let Some((Approval { id, state: ApprovalState::Pending, .. }, version)) =
-            self.of(action, now)?
-        {
-            let gone = Change::RemoveItem { kind: APPROVALS, id: &id, version };
-            if self.change(&[gone], &events, now)? {
+        for _ in 0..MAX_TRIES {
+            let known = self.of(action, now)?.filter(|(known, _)| {
+                matches!(known.state, ApprovalState::Pending | ApprovalState::Approved { .. })
+            });
+            let gone = known.as_ref().map(|(known, version)| Change::RemoveItem {
+                kind: APPROVALS,
+                id: &known.id,
+                version: *version,
+            });
+            if self.change(gone.as_slice(), &events, now)? {
                 return Ok(());
             }
         }
-        self.change(&[], &events, now).map(drop)
+        let [ApprovalEvent { id, .. }] = events;
+        Err(CallApprovalError::Undecidable { id, why: "it changes all the time" })
     }
 
     /// All approvals that can be read and whose time is not over, in the order in which they were asked for. Calls of

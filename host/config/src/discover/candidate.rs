@@ -239,6 +239,16 @@ impl Fingerprint {
     pub fn code(&self) -> Digest {
         self.content.unwrap_or(self.definition)
     }
+
+    /// A text that names the code with the settings and the grants that it runs with, of which there is a digest.
+    pub fn code_with(&self, setting: &str) -> String {
+        format!("{} {setting}", self.code())
+    }
+
+    /// Whether such a text names this code, whatever the settings and the grants are.
+    pub fn is_code_of(&self, text: &str) -> bool {
+        text.split_once(' ').is_some_and(|(code, _)| code == self.code().to_string())
+    }
 }
 
 impl Candidate {
