@@ -290,7 +290,7 @@ async fn an_approval_may_be_for_the_rest_of_a_run() {
 }
 
 #[tokio::test]
-async fn a_script_that_does_something_else_ends_with_the_place() {
+async fn what_was_answered_beside_a_call_that_waits_is_not_asked_again() {
     let project = project(ASK);
     let platform = host(&project, memory()).await;
     // What a plugin answers is journalled; what it counts in the meantime is not asked again.
@@ -493,6 +493,142 @@ async fn data_that_could_not_be_kept_is_refused_at_once() {
     platform.shutdown().await;
 }
 
+#[tokio::test]
+async fn what_is_done_once_stays_so_where_a_tool_is_gone_or_new_by_then() {
+    let ask = "[[tools.notes__write.when]]\napprove = \"ask\"\narguments.\"/path\".equals = \"/a\"";
+    let looks = [
+        "call_tool(\"news__\" + \"latest\", #{})",
+        "tools.describe(\"news__\" + \"latest\").description",
+    ];
+    let pays = ["step(\"pay\", || pay())", "parallel([|| pay()])[0]"];
+    for (look, pay) in looks.iter().flat_map(|look| pays.map(|pay| (look, pay))) {
+        let script = format!(
+            "fn pay() {{ notes.write(#{{ path: \"/pay\" }}) }}
+             let seen = \"\"; try {{ seen = {look}; }} catch (error) {{ seen = \"none\"; }}
+             let paid = {pay}; notes.write(#{{ path: \"/a\" }}); [seen, paid]"
+        );
+        for is_there_first in [true, false] {
+            let project = project(ask);
+            let open = || SqliteStore::open(project.path("own.db")).expect("it is opened");
+            let set_news = |is_there: bool| match is_there {
+                true => {
+                    let tool = "tool(#{ name: \"latest\", description: \"news\" }, |a| \"news\")";
+                    project.write("own/news/news.rhai", tool);
+                    let manifest =
+                        "plugin.id = \"news\"\nruntime = { kind = \"rhai\", path = \"news.rhai\" }";
+                    project.write("own/news/plugin.toml", manifest);
+                }
+                false => drop(std::fs::remove_dir_all(project.path("own/news"))),
+            };
+            set_news(is_there_first);
+            let platform = host(&project, open()).await;
+            let paused = run(&platform, &script).await;
+            let RunOutcome::Paused { approval, .. } = &paused.outcome else {
+                panic!("{script}: {paused:?}")
+            };
+            platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+            platform.shutdown().await;
+            set_news(!is_there_first);
+            let platform = host(&project, open()).await;
+            let resumed = resume(&platform, &paused.id).await.unwrap();
+            let seen = if is_there_first { "news" } else { "none" };
+            assert_eq!(done(&resumed), &json!([seen, "write 1"]), "{script}");
+            assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(2));
+            platform.shutdown().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_a_tool_that_is_gone_leaves_the_run_paused() {
+    let project = project("tools.news__latest.approve = \"ask\"");
+    let manifest = "plugin.id = \"news\"\nruntime = { kind = \"rhai\", path = \"news.rhai\" }";
+    let tool = "tool(#{ name: \"latest\", description: \"news\" }, |a| \"news\")";
+    let set_up = || {
+        project.write("own/news/news.rhai", tool);
+        project.write("own/news/plugin.toml", manifest);
+    };
+    set_up();
+    let open = || SqliteStore::open(project.path("own.db")).expect("it is opened");
+    let platform = host(&project, open()).await;
+    let paused = run(&platform, "call_tool(\"news__\" + \"latest\", #{})").await;
+    let RunOutcome::Paused { approval, .. } = &paused.outcome else { panic!("{paused:?}") };
+    platform.approve_call(approval, ApprovalScope::Once, None).await.unwrap();
+    platform.shutdown().await;
+    std::fs::remove_dir_all(project.path("own/news")).unwrap();
+    let platform = host(&project, open()).await;
+    let resumed = resume(&platform, &paused.id).await.unwrap();
+    let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
+    assert_eq!(code, "diverged");
+    let gone = "the call of news__latest waited for an approval, and here there is no tool \"news__latest\"";
+    assert!(message.starts_with(gone) && message.contains("still paused"), "{message}");
+    platform.shutdown().await;
+    set_up();
+    let platform = host(&project, open()).await;
+    assert_eq!(done(&resume(&platform, &paused.id).await.unwrap()), &json!("news"));
+    platform.shutdown().await;
+}
+
+#[tokio::test]
+async fn no_script_goes_on_where_nobody_can_be_asked_about_a_call() {
+    let project = project(ASK);
+    let platform = host(&project, memory()).await;
+    // Nobody could see what it would do.
+    let long = "let path = \"x\"; path.pad(300000, 'x');";
+    for end in ["", "notes.fail(); 1"] {
+        let script = format!("{long} try {{ notes.write(#{{ path: path }}) }} catch {{ 2 }} {end}");
+        let report = run(&platform, &script).await;
+        let RunOutcome::Failed { code, message } = &report.outcome else { panic!("{report:?}") };
+        assert_eq!(code, "approval-required", "{message}");
+        assert!(message.contains("its arguments are too long to be shown"), "{message}");
+        assert!(report.called.is_empty(), "{report:?}");
+    }
+    assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(0));
+    platform.shutdown().await;
+}
+
+/// The command counts what its threads hold.
+#[test]
+fn what_a_script_holds_in_no_variable_is_bounded_as_well() {
+    let project = approved("");
+    let make = "fn make() { let a = []; a.pad(100000, 1); a }";
+    let many = |times: usize| vec!["make()"; times].join(", ");
+    for script in [
+        format!("{make} nowhere({})", many(450)),
+        format!("{make} fn f(n) {{ if n > 0 {{ nowhere({}, f(n - 1)) }} }} f(40)", many(15)),
+        format!("{make} parallel([|| nowhere({}), || nowhere({})])", many(300), many(300)),
+    ] {
+        project.write("s.rhai", &script);
+        let output = project.tenon(&["run", "s.rhai"]);
+        assert!(!output.status.success());
+        let limit = "it reached its limit of 256 MiB for what its variables hold";
+        assert!(stderr(&output).contains(limit), "{}", stderr(&output));
+    }
+    project
+        .write("s.rhai", format!("{make} let n = 0; for i in 0..500 {{ n += make().len(); }} n"));
+    assert_eq!(stdout(&project.tenon(&["run", "s.rhai"])), "50000000\n");
+}
+
+#[tokio::test]
+async fn a_run_that_ends_without_all_that_it_did_before_says_so() {
+    let project = project(ASK);
+    let file = project.path("own.db");
+    let open = || SqliteStore::open(&file).expect("it is opened");
+    let platform = host(&project, open()).await;
+    let script = "if data.n == 3 { notes.write(#{ path: \"/a\" }); } 7";
+    let paused = run(&platform, script).await;
+    assert!(matches!(paused.outcome, RunOutcome::Paused { .. }), "{paused:?}");
+    // As if the script had come to something else.
+    change_kept(&open(), &paused.id, |kept| kept["data"]["n"] = 4.into());
+    let resumed = resume(&platform, &paused.id).await.unwrap();
+    let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
+    assert_eq!(code, "diverged");
+    let told = "at 1: it paused for notes__write before, and has ended without that now";
+    assert!(message.contains(told), "{message}");
+    assert_eq!(done(&run(&platform, "notes.writes().count").await), &json!(0));
+    platform.shutdown().await;
+}
+
 /// Changes what a store keeps of a run.
 fn change_kept(store: &SqliteStore, id: &str, change: impl FnOnce(&mut Value)) {
     let item = store.item("runs", id).unwrap().unwrap();
@@ -639,7 +775,7 @@ async fn a_call_that_waited_is_made_of_another_plugin_with_another_approval_only
         let RunOutcome::Failed { code, message } = &resumed.outcome else { panic!("{resumed:?}") };
         assert_eq!(code, "diverged");
         assert!(message.contains("the call of notes__write waited for an approval"), "{message}");
-        assert!(message.ends_with("\nthe run is still paused"), "{message}");
+        assert!(message.contains("\nthe run is still paused; `tenon runs cancel R-"), "{message}");
     }
     assert_eq!(done(&run(&other, written).await), &json!(0));
     other.shutdown().await;

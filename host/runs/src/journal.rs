@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 /// About how many bytes of entries are written as one entry of the log: to write one for each call takes several times as long
@@ -18,18 +17,24 @@ const MAX_ANSWER_BYTES: usize = 512 << 10;
 /// The most that the entries of a journal come to, in bytes of JSON.
 const MAX_ENTRIES_BYTES: usize = 8 << 20;
 
-/// The most that an entry comes to without its key, its call and its answer, in bytes of JSON.
-const ENTRY_BYTES: usize = 200;
+/// How many bytes more there are for calls whose answers have no room: they are noted without them.
+const BARE_ENTRIES_BYTES: usize = 4 << 20;
 
-/// The SHA-256 of arguments; as text in hexadecimal digits.
+/// The most that an entry comes to without its key, its call and its answer, in bytes of JSON.
+const ENTRY_BYTES: usize = 280;
+
+/// The SHA-256 of arguments or of a result; as text in hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct ArgumentsDigest([u8; 32]);
+pub struct JsonDigest([u8; 32]);
 
-impl ArgumentsDigest {
-    /// The digest of arguments. The order of members makes no difference.
-    pub fn of(arguments: &Value) -> Self {
-        let json = serde_json::to_vec(arguments).expect("a value is JSON");
+impl JsonDigest {
+    /// The digest of a value. The order of members makes no difference.
+    pub fn of(value: &Value) -> Self {
+        Self::of_json(&serde_json::to_vec(value).expect("a value is JSON"))
+    }
+
+    fn of_json(json: &[u8]) -> Self {
         Self(Sha256::digest(json).into())
     }
 
@@ -41,19 +46,19 @@ impl ArgumentsDigest {
     }
 }
 
-impl fmt::Display for ArgumentsDigest {
+impl fmt::Display for JsonDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.with_text(|text| f.write_str(text))
     }
 }
 
-impl Serialize for ArgumentsDigest {
+impl Serialize for JsonDigest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.with_text(|text| serializer.serialize_str(text))
     }
 }
 
-impl TryFrom<String> for ArgumentsDigest {
+impl TryFrom<String> for JsonDigest {
     type Error = hex::FromHexError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -70,10 +75,22 @@ pub enum JournalAnswer {
     Value(Arc<Value>),
     /// An error, which the script could catch.
     Error(String),
-    /// A value that is too long to be kept: this is its digest.
+    /// It is too long to be kept: this is the digest of the value.
     TooLong(String),
     /// Nobody waited for it, so that nobody knows it.
     Unknown,
+}
+
+impl JournalAnswer {
+    /// What was answered as JSON, where it is there.
+    fn json(&self) -> Option<Vec<u8>> {
+        let json = match self {
+            Self::Value(value) => serde_json::to_vec(&**value),
+            Self::Error(message) => serde_json::to_vec(message),
+            Self::TooLong(_) | Self::Unknown => return None,
+        };
+        Some(json.expect("an answer is JSON"))
+    }
 }
 
 /// A call of a run, or a step that it has done once.
@@ -87,9 +104,12 @@ pub struct JournalEntry {
     pub call: Option<Arc<str>>,
     /// The digest of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<ArgumentsDigest>,
+    pub arguments: Option<JsonDigest>,
     /// What was answered.
     pub answer: JournalAnswer,
+    /// The digest of the value or the message that was answered. Older entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JsonDigest>,
     /// How long it took, in microseconds.
     #[serde(default)]
     pub micros: u64,
@@ -100,12 +120,12 @@ impl JournalEntry {
     pub fn call(
         key: String,
         call: Arc<str>,
-        arguments: ArgumentsDigest,
+        arguments: JsonDigest,
         answer: JournalAnswer,
         micros: u64,
     ) -> Self {
         let (call, arguments) = (Some(call), Some(arguments));
-        Self { key, call, arguments, answer, micros }
+        Self { key, call, arguments, answer, result: None, micros }
     }
 
     /// How many bytes it takes besides the answer, about.
@@ -117,7 +137,7 @@ impl JournalEntry {
     /// A step.
     pub fn step(key: String, value: Value) -> Self {
         let answer = JournalAnswer::Value(value.into());
-        Self { key, call: None, arguments: None, answer, micros: 0 }
+        Self { key, call: None, arguments: None, answer, result: None, micros: 0 }
     }
 }
 
@@ -127,6 +147,8 @@ pub struct NewEntries {
     entries: Vec<JournalEntry>,
     /// How many bytes of entries the journal has room for.
     room: usize,
+    /// How many there are for calls without their answers after that.
+    bare_room: usize,
     /// The first call whose answer was left out, or a step.
     left_out: Option<Arc<str>>,
 }
@@ -134,9 +156,10 @@ pub struct NewEntries {
 impl NewEntries {
     /// Entries that come after those of a journal.
     pub fn after(journal: &Journal) -> Self {
-        let mut entries = Self { entries: Vec::new(), room: MAX_ENTRIES_BYTES, left_out: None };
+        let (room, bare_room) = (MAX_ENTRIES_BYTES, BARE_ENTRIES_BYTES);
+        let mut entries = Self { entries: Vec::new(), room, bare_room, left_out: None };
         for entry in journal.entries.values() {
-            let answer = length(&entry.answer, entries.room).unwrap_or(entries.room);
+            let answer = entry.answer.json().map_or(0, |json| json.len());
             entries.room = entries.room.saturating_sub(answer + entry.length_without_answer());
             entries.note_left_out(entry);
         }
@@ -146,24 +169,30 @@ impl NewEntries {
     /// Adds an entry.
     pub fn push(&mut self, mut entry: JournalEntry) {
         let rest = entry.length_without_answer();
-        // A script can do any number of steps.
-        if rest > self.room {
-            self.left_out = self.left_out.take().or_else(|| entry.call.or(Some(STEP.into())));
-            return;
+        let json = entry.answer.json();
+        let length = json.as_ref().map_or(0, Vec::len);
+        entry.result = json.as_deref().map(JsonDigest::of_json);
+        let is_kept = length <= MAX_ANSWER_BYTES && rest + length <= self.room;
+        if !is_kept && let Some(digest) = entry.result {
+            entry.answer = JournalAnswer::TooLong(digest.to_string());
         }
-        self.room = self.room.saturating_sub(rest);
-        match length(&entry.answer, self.room.min(MAX_ANSWER_BYTES)) {
-            Some(length) => self.room -= length,
+        let room = match entry.call {
+            _ if is_kept || rest <= self.room => &mut self.room,
+            Some(_) => &mut self.bare_room,
+            // A script can do any number of steps.
+            None => &mut 0,
+        };
+        let taken = if is_kept { rest + length } else { rest };
+        match room.checked_sub(taken) {
+            Some(left) => {
+                *room = left;
+                self.note_left_out(&entry);
+                self.entries.push(entry);
+            }
             None => {
-                let digest = match &entry.answer {
-                    JournalAnswer::Value(value) => ArgumentsDigest::of(value),
-                    answer => ArgumentsDigest::of(&Value::from(format!("{answer:?}"))),
-                };
-                entry.answer = JournalAnswer::TooLong(digest.to_string());
+                self.left_out = self.left_out.take().or_else(|| entry.call.or(Some(STEP.into())));
             }
         }
-        self.note_left_out(&entry);
-        self.entries.push(entry);
     }
 
     fn note_left_out(&mut self, entry: &JournalEntry) {
@@ -201,29 +230,16 @@ impl NewEntries {
 /// What an entry is about that calls nothing.
 const STEP: &str = "a step";
 
-/// How many bytes of JSON an answer takes, if it takes no more than this.
-fn length(answer: &JournalAnswer, most: usize) -> Option<usize> {
-    let mut room = LimitedWriter(most);
-    let written = match answer {
-        JournalAnswer::Value(value) => serde_json::to_writer(&mut room, &**value),
-        JournalAnswer::Error(message) => serde_json::to_writer(&mut room, message),
-        JournalAnswer::TooLong(_) | JournalAnswer::Unknown => Ok(()),
-    };
-    written.ok().map(|()| most - room.0)
+/// What functions beside each other are called.
+const PARALLEL: &str = "`parallel`";
+
+/// The key of a step at a place.
+pub fn step_key(place: &str, name: &str) -> String {
+    format!("{place}:{name}")
 }
 
-/// Takes so many bytes, and forgets them.
-struct LimitedWriter(usize);
-
-impl Write for LimitedWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn shown_step(name: &str) -> String {
+    format!("the step {name:?}")
 }
 
 /// The entries of a run so far, by their keys.
@@ -255,16 +271,108 @@ impl Journal {
         self.entries.values()
     }
 
-    /// The answer to a call that was made before.
+    /// The answer to a call that was made before at this place.
     ///
     /// # Errors
     ///
-    /// Where another call was made at this place, or the answer was too long to be kept.
+    /// Where something else was done there, or the answer was too long to be kept.
     pub fn answer(
         &self,
         key: &str,
+        call: &str,
+        arguments: &JsonDigest,
+    ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
+        if let Some(before) = self.step_at(key).or_else(|| self.branches_at(key)) {
+            return Err(JournalMismatch::other(key, &before, call));
+        }
+        self.answer_of(key, Some(call), Some(arguments))
+    }
+
+    /// The value of a step that was done before at this place.
+    ///
+    /// # Errors
+    ///
+    /// As for [`answer`](Self::answer).
+    pub fn step(&self, place: &str, name: &str) -> Result<Option<&JournalAnswer>, JournalMismatch> {
+        let step = shown_step(name);
+        if let Some(before) = self.call_at(place).or_else(|| self.branches_at(place)) {
+            return Err(JournalMismatch::other(place, &before, &step));
+        }
+        let key = step_key(place, name);
+        let (own, within) = (format!(":{name}"), format!(":{name}."));
+        let is_own = |key: &str| {
+            let rest = &key[place.len()..];
+            rest == own || rest.starts_with(&within)
+        };
+        if let Some(other) = self.keys_at(place, ':').find(|key| !is_own(key)) {
+            let before = shown_step(&other[place.len() + 1..]);
+            return Err(JournalMismatch::other(place, &before, &step));
+        }
+        self.answer_of(&key, None, None)
+    }
+
+    /// Checks that nothing but functions beside each other was done before at this place.
+    ///
+    /// # Errors
+    ///
+    /// Where something else was.
+    pub fn check_parallel(&self, place: &str) -> Result<(), JournalMismatch> {
+        match self.call_at(place).or_else(|| self.step_at(place)) {
+            Some(before) => Err(JournalMismatch::other(place, &before, PARALLEL)),
+            None => Ok(()),
+        }
+    }
+
+    /// What was done before and is not among these places: a step that is among them was done with all that it did.
+    ///
+    /// # Errors
+    ///
+    /// Where there is something.
+    pub fn check_all_done(&self, done: &BTreeSet<String>) -> Result<(), JournalMismatch> {
+        let is_done = |entry: &&JournalEntry| {
+            done.contains(&entry.key)
+                || entry.key.match_indices('.').any(|(end, _)| done.contains(&entry.key[..end]))
+        };
+        match self.entries.values().find(|entry| !is_done(entry)) {
+            Some(JournalEntry { key, call, .. }) => {
+                let before = call.as_deref().unwrap_or(STEP);
+                let why = format!("it called {before} before, and has ended without that now");
+                Err(JournalMismatch { key: key.clone(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The keys below a place, after this character.
+    fn keys_at(&self, place: &str, after: char) -> impl Iterator<Item = &str> {
+        let prefix = format!("{place}{after}");
+        let keys = self.entries.range(prefix.clone()..).map(|(key, _)| key.as_str());
+        keys.take_while(move |key| key.starts_with(&prefix))
+    }
+
+    fn call_at(&self, place: &str) -> Option<String> {
+        Some(self.entries.get(place)?.call.as_deref().unwrap_or(STEP).to_string())
+    }
+
+    fn step_at(&self, place: &str) -> Option<String> {
+        let key = self.keys_at(place, ':').next()?;
+        let is_step = self.entries.get(key).is_some_and(|entry| entry.call.is_none());
+        let name = &key[place.len() + 1..];
+        // It has not ended, and this is a call of it.
+        let name =
+            if is_step { name } else { name.rsplit_once('.').map_or(name, |(name, _)| name) };
+        Some(shown_step(name))
+    }
+
+    fn branches_at(&self, place: &str) -> Option<String> {
+        self.keys_at(place, '.').next().map(|_| PARALLEL.to_string())
+    }
+
+    fn answer_of(
+        &self,
+        key: &str,
         call: Option<&str>,
-        arguments: Option<&ArgumentsDigest>,
+        arguments: Option<&JsonDigest>,
     ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
         let shown = |call: Option<&str>| call.unwrap_or(STEP).to_string();
@@ -298,6 +406,11 @@ pub struct JournalMismatch {
 }
 
 impl JournalMismatch {
+    fn other(key: &str, before: &str, now: &str) -> Self {
+        let why = format!("it called {before} before, and {now} now");
+        Self { key: key.into(), why }
+    }
+
     /// Checks that a script calls at a place what it called there before, with the same arguments.
     ///
     /// # Errors
@@ -305,8 +418,8 @@ impl JournalMismatch {
     /// Where it does not.
     pub fn check(
         key: &str,
-        (before, arguments_before): (Option<&str>, Option<&ArgumentsDigest>),
-        (call, arguments): (Option<&str>, Option<&ArgumentsDigest>),
+        (before, arguments_before): (Option<&str>, Option<&JsonDigest>),
+        (call, arguments): (Option<&str>, Option<&JsonDigest>),
     ) -> Result<(), Self> {
         let shown = |call: Option<&str>| call.unwrap_or(STEP).to_string();
         let why = if before != call {

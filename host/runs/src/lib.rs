@@ -21,7 +21,7 @@ mod runs;
 mod tests;
 
 pub use journal::{
-    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries,
+    Journal, JournalAnswer, JournalEntry, JournalMismatch, JsonDigest, NewEntries, step_key,
 };
 pub use run::{NewRun, ResumeCaller, Run, RunState};
 pub use runs::{RunHold, Runs, UnsavedRun};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tenon_store::IdKind;
 
-use crate::journal::ArgumentsDigest;
+use crate::journal::JsonDigest;
 use crate::{Result, RunError};
 
 /// A run that begins.
@@ -75,7 +75,7 @@ pub enum RunState {
         call: Option<String>,
         /// The digest of its arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        arguments: Option<ArgumentsDigest>,
+        arguments: Option<JsonDigest>,
     },
     /// It has ended with a value.
     Done {
@@ -137,6 +137,9 @@ pub struct Run {
     /// The hash of the last entry of its journal, where it goes on no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<String>,
+    /// How many bytes its journal counts, where it goes on no more.
+    #[serde(default, rename = "journalBytes", skip_serializing_if = "is_zero")]
+    pub(crate) journal_bytes: u64,
     /// How long it had taken in all its attempts when it paused last, in microseconds.
     #[serde(default, rename = "wallMicros", skip_serializing_if = "is_zero")]
     pub wall_micros: u64,
@@ -155,8 +158,9 @@ pub struct Run {
 impl Run {
     /// A run that has begun at this time, and came so far in its first attempt.
     pub(crate) fn new(id: String, of: NewRun, began: u64, state: RunState) -> Self {
-        let (wall_micros, waiting) = Default::default();
-        Self { id, began, attempts: 1, journal: None, wall_micros, waiting, of, state }
+        let (journal_bytes, wall_micros, waiting) = Default::default();
+        let (attempts, journal) = (1, None);
+        Self { id, began, attempts, journal, journal_bytes, wall_micros, waiting, of, state }
     }
 
     /// Whether it waits for the approval of a call.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, ItemOutcome, ItemQuota, LivenessLock, LogHash, LogIntegrity, LogPolicy,
-    LogSummary, MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store, StoreError, all_items,
-    check_log,
+    Change, Durability, ENTRY_OVERHEAD_BYTES, ItemOutcome, ItemQuota, LivenessLock, LogHash,
+    LogIntegrity, LogPolicy, LogSummary, MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store,
+    StoreError, all_items, check_log,
 };
 
 use crate::journal::{self, Journal, JournalEntry};
@@ -19,8 +19,15 @@ const KIND: &str = "runs";
 /// How many runs are kept, and how many bytes they may take.
 const QUOTA: ItemQuota = ItemQuota { items: 1_000, bytes: 64 << 20 };
 
-/// How many paused runs of one principal are kept, and how many bytes they may take: nobody keeps others from pausing.
-const QUOTA_OF_ONE: ItemQuota = ItemQuota { items: 100, bytes: 16 << 20 };
+/// How many paused runs of one principal are kept, and how many bytes they may take with their journals: nobody keeps others from
+/// pausing.
+const QUOTA_OF_ONE: ItemQuota = ItemQuota { items: 100, bytes: 64 << 20 };
+
+/// A journal of which a thousand may be kept, in bytes. When a longer one is kept, all are added up.
+const SHORT_JOURNAL_BYTES: u64 = 256 << 10;
+
+/// The most that the journals of all runs that are kept come to, in bytes, besides those of runs that go on or are paused.
+const MAX_JOURNALS_BYTES: u64 = 256 << 20;
 
 /// How long a run is kept.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -60,12 +67,14 @@ pub struct Runs {
     /// The lock that says that this process lives.
     lock: LivenessLock,
     quota_of_one: ItemQuota,
+    max_journals_bytes: u64,
 }
 
 impl Runs {
     /// The runs that a store has.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, lock: LivenessLock::new("runs/"), quota_of_one: QUOTA_OF_ONE }
+        let (lock, quota_of_one) = (LivenessLock::new("runs/"), QUOTA_OF_ONE);
+        Self { store, lock, quota_of_one, max_journals_bytes: MAX_JOURNALS_BYTES }
     }
 
     /// Makes an id that no run has.
@@ -120,7 +129,10 @@ impl Runs {
                 let numbered = (1..).zip(&values);
                 let last = numbered
                     .fold(LogHash::NONE, |hash, (number, value)| hash.next(number, now, value));
-                let run = Run { journal: Some(last.to_string()), ..run.clone() };
+                let counted = |value: &Vec<u8>| value.len() as u64 + ENTRY_OVERHEAD_BYTES;
+                let (journal, journal_bytes) =
+                    (Some(last.to_string()), values.iter().map(counted).sum());
+                let run = Run { journal, journal_bytes, ..run.clone() };
                 (log_of(&run.id), run.write(), values)
             })
             .collect();
@@ -145,7 +157,13 @@ impl Runs {
             }
             kept => kept?,
         };
+        let bytes = |logs: &Vec<NewEntry<'_>>| {
+            logs.iter().map(|entry| entry.value.len() as u64).sum::<u64>()
+        };
         match kept {
+            true if logs.iter().any(|log| bytes(log) > SHORT_JOURNAL_BYTES) => {
+                self.forget_long_journals(now)
+            }
             true => Ok(()),
             false => {
                 let exists = |UnsavedRun { run, .. }: &&UnsavedRun| {
@@ -250,11 +268,12 @@ impl Runs {
 
     /// Checks that a run may pause: not too many of its principal do.
     fn check_room_of_one(&self, run: &Run, now: u64) -> Result<()> {
-        let (mut items, mut bytes) = (1, run.write().len() as u64);
+        let summary = self.store.log(&log_of(&run.id))?.unwrap_or(LogSummary::EMPTY);
+        let (mut items, mut bytes) = (1, run.write().len() as u64 + summary.bytes);
         for (other, _) in self.list_with_versions(now)? {
             if other.id != run.id && other.is_paused() && other.of.principal == run.of.principal {
                 items += 1;
-                bytes += other.write().len() as u64;
+                bytes += other.write().len() as u64 + other.journal_bytes;
             }
         }
         let quota = self.quota_of_one;
@@ -393,12 +412,35 @@ impl Runs {
 
     /// Forgets the older half of the runs that have ended.
     fn make_room(&self, now: u64) -> Result<()> {
+        let mut over = self.ended_runs(now)?;
+        over.truncate(over.len().div_ceil(2));
+        self.forget(&over)
+    }
+
+    /// Forgets the oldest runs that have ended, until the journals of the others are as long as they may be together.
+    fn forget_long_journals(&self, now: u64) -> Result<()> {
+        let mut over = self.ended_runs(now)?;
+        let mut left = self.max_journals_bytes;
+        // The latest is the last.
+        let fits = |(run, _): &&(Run, u64)| {
+            let rest = left.checked_sub(run.journal_bytes);
+            rest.inspect(|rest| left = *rest).is_some()
+        };
+        let kept = over.iter().rev().take_while(fits).count();
+        over.truncate(over.len() - kept);
+        self.forget(&over)
+    }
+
+    fn ended_runs(&self, now: u64) -> Result<Vec<(Run, u64)>> {
         let is_over = |run: &Run| {
             matches!(run.state, RunState::Done { .. } | RunState::Failed { .. } | RunState::Unknown)
         };
-        let mut over = self.list_with_versions(now)?;
-        over.retain(|(run, _)| is_over(run));
-        over.truncate(over.len().div_ceil(2));
+        let mut all = self.list_with_versions(now)?;
+        all.retain(|(run, _)| is_over(run));
+        Ok(all)
+    }
+
+    fn forget(&self, over: &[(Run, u64)]) -> Result<()> {
         let logs: Vec<String> = over.iter().map(|(run, _)| log_of(&run.id)).collect();
         let forgotten = over.iter().zip(&logs).flat_map(|((run, version), log)| {
             let (id, version) = (&*run.id, *version);
@@ -442,6 +484,12 @@ impl Runs {
 
     fn process_lock(&self) -> Result<String> {
         self.lock.name(&*self.store)?.ok_or(RunError::NoRandomness)
+    }
+
+    /// With room for so many bytes of journals of runs that have ended.
+    #[cfg(test)]
+    pub(crate) fn with_room_for_journals(store: Arc<dyn Store>, bytes: u64) -> Self {
+        Self { max_journals_bytes: bytes, ..Self::new(store) }
     }
 
     /// With room for so many paused runs of one principal.
@@ -527,9 +575,9 @@ impl RunHold {
             refused = Some(error);
         }
         self.runs.write(&self.run.id, entries, Durability::Disk, now)?;
-        let summary = self.runs.store.log(&log_of(&self.run.id))?;
-        let journal = Some(summary.unwrap_or(LogSummary::EMPTY).last.to_string());
-        let run = Run { journal, ..run };
+        let summary = self.runs.store.log(&log_of(&self.run.id))?.unwrap_or(LogSummary::EMPTY);
+        let (journal, journal_bytes) = (Some(summary.last.to_string()), summary.bytes);
+        let run = Run { journal, journal_bytes, ..run };
         let put = match self.runs.put(&run, Some(self.version), now) {
             Err(error) if error.is_of_size() => {
                 self.runs.put(&run.shortened(), Some(self.version), now)?
@@ -537,6 +585,9 @@ impl RunHold {
             put => put?,
         };
         self.is_over = true;
+        if journal_bytes > SHORT_JOURNAL_BYTES {
+            self.runs.forget_long_journals(now)?;
+        }
         let why = "its process was taken for dead".to_string();
         let run = put.map(|_| run).ok_or(RunError::NotPaused { id: self.run.id.clone(), why })?;
         refused.map_or(Ok(run), Err)

@@ -23,7 +23,7 @@ fn new_run() -> NewRun {
 }
 
 fn entry(key: &str, call: &str, arguments: Value, answer: Value) -> JournalEntry {
-    let digest = ArgumentsDigest::of(&arguments);
+    let digest = JsonDigest::of(&arguments);
     JournalEntry::call(key.into(), call.into(), digest, JournalAnswer::Value(answer.into()), 7)
 }
 
@@ -65,14 +65,14 @@ fn a_run_pauses_and_goes_on_elsewhere_with_its_journal() {
     let (hold, journal) = resume(&other, &id).unwrap();
     assert_eq!((hold.run().attempts, hold.run().began, journal.len()), (2, NOW, 2));
     assert_eq!(resume(&one, &id).unwrap_err(), format!("the run {id} cannot go on: it runs"));
-    let same = ArgumentsDigest::of(&json!({ "b": 2, "a": 1 }));
-    let answer = journal.answer("1", Some("files__read"), Some(&same)).unwrap();
+    let same = JsonDigest::of(&json!({ "b": 2, "a": 1 }));
+    let answer = journal.answer("1", "files__read", &same).unwrap();
     assert_eq!(answer, Some(&JournalAnswer::Value(json!("x").into())));
     assert_eq!(
-        journal.answer("2:choice", None, None).unwrap(),
+        journal.step("2", "choice").unwrap(),
         Some(&JournalAnswer::Value(json!([1]).into()))
     );
-    assert_eq!(journal.answer("3", Some("files__read"), Some(&same)).unwrap(), None);
+    assert_eq!(journal.answer("3", "files__read", &same).unwrap(), None);
     let done = RunState::Done { value: json!(1), printed: "p".into() };
     hold.end(done.clone(), &[entry("3", "t", json!({}), json!(2))], NOW).unwrap();
     assert_eq!(one.journal(&id).unwrap().len(), 3);
@@ -110,20 +110,16 @@ fn a_journal_that_is_missing_or_shorter_is_not_gone_on_with() {
 #[test]
 fn what_a_script_does_otherwise_is_told_with_its_place() {
     let journal: Journal = [entry("1", "a", json!({ "x": 1 }), json!(1))].into_iter().collect();
-    let differs = |call: Option<&str>, arguments: Value| {
-        let digest = ArgumentsDigest::of(&arguments);
-        journal.answer("1", call, call.map(|_| &digest)).unwrap_err().to_string()
+    let differs = |call: &str, arguments: Value| {
+        let digest = JsonDigest::of(&arguments);
+        journal.answer("1", call, &digest).unwrap_err().to_string()
     };
     let begin = "the script does not do again what it did before, at 1: ";
+    assert_eq!(differs("b", json!({ "x": 1 })), format!("{begin}it called a before, and b now"));
     assert_eq!(
-        differs(Some("b"), json!({ "x": 1 })),
-        format!("{begin}it called a before, and b now")
-    );
-    assert_eq!(
-        differs(Some("a"), json!({ "x": 2 })),
+        differs("a", json!({ "x": 2 })),
         format!("{begin}it called a with other arguments before")
     );
-    assert_eq!(differs(None, Value::Null), format!("{begin}it called a before, and a step now"));
     let mut new = NewEntries::after(&journal);
     new.push(entry("2", "b", json!({}), json!("x".repeat(500_000))));
     assert_eq!(new.left_out(), None);
@@ -145,12 +141,120 @@ fn what_a_script_does_otherwise_is_told_with_its_place() {
     let unknown =
         JournalEntry { answer: JournalAnswer::Unknown, ..entry("1", "a", json!({}), json!(1)) };
     let journal: Journal = [unknown].into_iter().collect();
-    let digest = ArgumentsDigest::of(&json!({}));
-    let error = journal.answer("1", Some("a"), Some(&digest)).unwrap_err().to_string();
+    let digest = JsonDigest::of(&json!({}));
+    let error = journal.answer("1", "a", &digest).unwrap_err().to_string();
     assert_eq!(error, format!("{begin}how the call of a ended is not known"));
     let journal: Journal = [long].into_iter().collect();
-    let error = journal.answer("1", Some("a"), Some(&digest)).unwrap_err().to_string();
+    let error = journal.answer("1", "a", &digest).unwrap_err().to_string();
     assert_eq!(error, format!("{begin}the answer of a was too long to be kept"));
+}
+
+#[test]
+fn what_a_script_does_of_another_kind_at_a_place_is_told_as_well() {
+    let call = |key: &str| entry(key, "a", json!({}), json!(1));
+    let step = |key: &str| JournalEntry::step(key.to_string(), json!(1));
+    let digest = JsonDigest::of(&json!({}));
+    // What is done at place 1: a call, a step `s`, functions beside each other.
+    let now = |before: &[JournalEntry]| {
+        let journal: Journal = before.iter().cloned().collect();
+        let call = journal.answer("1", "a", &digest).map(drop);
+        let all = [call, journal.step("1", "s").map(drop), journal.check_parallel("1")];
+        all.map(|checked| checked.err().map_or("as before".to_string(), |of| of.why))
+    };
+    let before = |what: &str, now: &str| format!("it called {what} before, and {now} now");
+    let (the_step, parallel) = ("the step \"s\"", "`parallel`");
+    let same = || "as before".to_string();
+    assert_eq!(now(&[]), [same(), same(), same()]);
+    assert_eq!(now(&[call("1")]), [same(), before("a", the_step), before("a", parallel)]);
+    // It has ended, or has not.
+    for of_step in [[step("1:s"), call("1:s.1")], [call("1:s.1"), call("1:s.2")]] {
+        assert_eq!(now(&of_step), [before(the_step, "a"), same(), before(the_step, parallel)]);
+    }
+    assert_eq!(now(&[step("1:other")])[1], before("the step \"other\"", the_step));
+    let of_parallel = now(&[call("1.0.1")]);
+    assert_eq!(of_parallel, [before(parallel, "a"), before(parallel, the_step), same()]);
+    // Other places are others.
+    assert_eq!(now(&[call("10.0.1"), step("11:x"), call("2.1.1")]), [same(), same(), same()]);
+}
+
+#[test]
+fn what_a_script_does_not_do_again_is_told() {
+    let journal: Journal = [
+        entry("1", "a", json!({}), json!(1)),
+        JournalEntry::step("2:s".into(), json!(1)),
+        entry("2:s.1", "b", json!({}), json!(1)),
+        entry("3.0.1", "c", json!({}), json!(1)),
+    ]
+    .into_iter()
+    .collect();
+    let left = |done: &[&str]| {
+        let done = done.iter().map(|place| (*place).to_string()).collect();
+        journal.check_all_done(&done).map_err(|mismatch| mismatch.key)
+    };
+    assert_eq!(left(&["1", "2:s", "3.0.1"]), Ok(()));
+    assert_eq!(left(&["1", "2:s", "3.0.1", "4"]), Ok(()));
+    assert_eq!(left(&["2:s", "3.0.1"]), Err("1".into()));
+    assert_eq!(left(&["1", "2:s.1", "3.0.1"]), Err("2:s".into()));
+    assert_eq!(left(&["1", "2:s"]), Err("3.0.1".into()));
+}
+
+#[test]
+fn each_call_is_noted_with_the_digest_of_its_result() {
+    let mut new = NewEntries::after(&Journal::default());
+    new.push(entry("1", "a", json!({}), json!({ "b": 1, "a": 2 })));
+    new.push(entry("2", "a", json!({}), json!("x".repeat(600_000))));
+    let [kept, long] = &new.take()[..] else { panic!("both are noted") };
+    assert_eq!(kept.result, Some(JsonDigest::of(&json!({ "a": 2, "b": 1 }))));
+    let digest = JsonDigest::of(&json!("x".repeat(600_000)));
+    assert_eq!(long.result, Some(digest));
+    assert_eq!(long.answer, JournalAnswer::TooLong(digest.to_string()));
+    // Where answers have no room any more, calls are noted all the same.
+    let mut new = NewEntries::after(&Journal::default());
+    for number in 0..10_000 {
+        new.push(entry(&number.to_string(), "a", json!({}), json!("x".repeat(2_000))));
+    }
+    let all = new.take();
+    assert_eq!(all.len(), 10_000);
+    let is_kept = |entry: &&JournalEntry| matches!(entry.answer, JournalAnswer::Value(_));
+    assert!((1_000..9_000).contains(&all.iter().filter(is_kept).count()));
+    let written: usize = journal::write(&all).iter().map(Vec::len).sum();
+    assert!(written < 12 << 20, "{written}");
+}
+
+#[test]
+fn the_journals_of_all_runs_that_have_ended_have_a_bound_together() {
+    let store: Arc<dyn Store> = store();
+    let runs = Arc::new(Runs::with_room_for_journals(store.clone(), 1 << 20));
+    let done = || RunState::Done { value: json!(1), printed: String::new() };
+    let long =
+        |number: u64| entry(&number.to_string(), "a", json!({}), json!("x".repeat(400 << 10)));
+    let journals = || store.logs("run/").unwrap().len();
+    let hold = runs.begin(Runs::new_id().unwrap(), new_run(), NOW).unwrap();
+    let pauses = hold.run().id.clone();
+    hold.end(paused(), &[long(1), long(2)], NOW).unwrap();
+    let ids: Vec<String> = (1..=4).map(|number| format!("R-{number}")).collect();
+    for (number, id) in (1..).zip(&ids) {
+        let (began, journal) = (NOW + number, vec![long(1)]);
+        // One way or the other.
+        match number % 2 {
+            0 => {
+                let ended = UnsavedRun::new(id.clone(), new_run(), began, done(), journal);
+                runs.keep(&[ended], began).unwrap();
+            }
+            _ => {
+                let hold = runs.begin(id.clone(), new_run(), began).unwrap();
+                hold.end(done(), &journal, began).unwrap();
+            }
+        }
+    }
+    let kept = runs.list(NOW + 5).unwrap().into_iter().map(|run| run.id);
+    // The oldest of those that have ended are gone, and none that is paused.
+    assert_eq!(kept.collect::<Vec<_>>(), [pauses, ids[2].clone(), ids[3].clone()]);
+    assert_eq!(journals(), 3);
+    // Short ones are not added up.
+    let ended = UnsavedRun::new("R-5".into(), new_run(), NOW + 6, done(), vec![]);
+    runs.keep(&[ended], NOW + 6).unwrap();
+    assert_eq!(runs.list(NOW + 6).unwrap().len(), 4);
 }
 
 #[test]
@@ -427,7 +531,7 @@ fn what_a_journal_has_no_room_for_is_told() {
     // Escapes count, and what was written before.
     let mut new = NewEntries::after(&entries.into_iter().take(100).collect());
     let error = JournalAnswer::Error("\"".repeat(300 << 10));
-    let digest = ArgumentsDigest::of(&Value::Null);
+    let digest = JsonDigest::of(&Value::Null);
     new.push(JournalEntry::call("1".into(), "t".into(), digest, error, 1));
     assert_eq!(new.left_out(), Some("t"));
 }

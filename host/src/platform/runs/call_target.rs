@@ -25,6 +25,7 @@ impl TargetName {
     pub(super) fn of(call: &RunCall) -> Self {
         match call {
             RunCall::Operation { plugin, .. } => Self { tool: None, plugin: Some(plugin.clone()) },
+            RunCall::Missing { .. } => Self { tool: None, plugin: None },
             RunCall::Tool { name, arguments } => {
                 let plugin = arguments.get(McpOperation::PLUGIN_ARGUMENT).and_then(Value::as_str);
                 Self { tool: Some(name.clone()), plugin: plugin.map(str::to_string) }
@@ -91,6 +92,8 @@ impl CallTarget<'_> {
                     settings.policy.map_or(CallDecision::Allow, decide)
                 })
             }
+            // What is not there is not made.
+            RunCall::Missing { .. } => return false,
         };
         // What may not be called is not made.
         matches!(decision, Ok(CallDecision::Allow))

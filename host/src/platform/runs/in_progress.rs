@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tenon_runs::{
-    ArgumentsDigest, Journal, JournalAnswer, JournalEntry, JournalMismatch, NewEntries, RunState,
+    Journal, JournalAnswer, JournalEntry, JournalMismatch, JsonDigest, NewEntries, RunState,
+    step_key,
 };
-use tenon_types::{McpOperation, mcp_json};
+use tenon_types::mcp_json;
 use tokio::runtime::Handle;
 
 use super::call_target::TargetName;
@@ -42,6 +43,8 @@ pub(super) struct RunInProgress {
     replayed: Journal,
     /// How an earlier attempt has paused.
     pub(super) paused_at: Option<RunState>,
+    /// The places of what an earlier attempt has done and this one has asked for again.
+    done_again: Mutex<BTreeSet<String>>,
     /// The digests of the tools whose calls wait for an approval, by the places of the calls. See [`digest`](super::call_target::CallTarget::digest).
     pub(super) waiting: Mutex<BTreeMap<String, String>>,
     /// What was answered, and is not written yet.
@@ -59,21 +62,21 @@ pub(super) struct RunInProgress {
 }
 
 /// A call of a run: its place, what is called, and the digest of its arguments.
-type CallAt<'a> = (&'a str, &'a str, ArgumentsDigest);
+type CallAt<'a> = (&'a str, &'a str, JsonDigest);
 
 /// The call that a run pauses for.
 #[derive(Clone)]
 pub(super) struct PausedCall {
     pub(super) key: String,
     pub(super) call: String,
-    pub(super) arguments: ArgumentsDigest,
+    pub(super) arguments: JsonDigest,
 }
 
 /// A call that has no answer yet.
 struct InFlightCall {
     key: String,
     name: Arc<str>,
-    arguments: ArgumentsDigest,
+    arguments: JsonDigest,
     began: Instant,
     begins: StartedFlag,
 }
@@ -90,6 +93,16 @@ pub(super) enum Stopped {
     /// A call that has waited for an approval would be made without one, of another plugin than the one that it waited for.
     OtherPlugin {
         call: String,
+    },
+    /// A call has to be approved, and nobody could be asked.
+    Unasked {
+        code: &'static str,
+        message: String,
+    },
+    /// A call that has waited for an approval is of a tool that is not here.
+    NotHere {
+        call: String,
+        problem: String,
     },
 }
 
@@ -124,6 +137,7 @@ impl RunInProgress {
             noted: Mutex::new(NewEntries::after(&replayed)),
             replayed,
             paused_at,
+            done_again: Mutex::default(),
             waiting: Mutex::new(waiting),
             answered: AtomicU64::new(0),
             unanswered: Mutex::default(),
@@ -208,6 +222,14 @@ impl RunInProgress {
                 );
                 RunOutcome::Failed { code: DIVERGED.into(), message }
             }
+            Some(Stopped::Unasked { code, message }) => {
+                RunOutcome::Failed { code: (*code).into(), message: message.clone() }
+            }
+            Some(Stopped::NotHere { call, problem }) => {
+                let message =
+                    format!("the call of {call} waited for an approval, and here {problem}");
+                RunOutcome::Failed { code: DIVERGED.into(), message }
+            }
             None => RunOutcome::Failed { code: "lost".into(), message: "it was given up".into() },
         }
     }
@@ -241,6 +263,7 @@ impl RunInProgress {
                     Err(error) => self.failed(at, &target, &registry, &error),
                 }
             }
+            RunCall::Missing { problem, .. } => Ok(RunAnswer::Error(problem)),
             RunCall::Operation { name, plugin, argument } => {
                 match self.operate(&registry, name, &plugin, argument, &caller).await {
                     Ok(value) => Ok(RunAnswer::Value(value.into())),
@@ -259,6 +282,10 @@ impl RunInProgress {
         what: &RunCall,
     ) -> Result<(), RunStopped> {
         let Some(waited) = lock(&self.waiting).get(key).cloned() else { return Ok(()) };
+        if let RunCall::Missing { problem, .. } = what {
+            let (call, problem) = (call.to_string(), problem.clone());
+            return Err(self.stop(Stopped::NotHere { call, problem }));
+        }
         // What is not there is not called.
         let Some(target) = target.find(registry) else { return Ok(()) };
         match target.digest(call) == waited || !target.is_made_unasked(what, &self.caller) {
@@ -267,7 +294,7 @@ impl RunInProgress {
         }
     }
 
-    /// A call that somebody may approve later pauses the run.
+    /// A call that somebody may approve later pauses the run. One about which nobody can be asked ends it.
     fn failed(
         &self,
         (key, call, arguments): CallAt<'_>,
@@ -285,6 +312,13 @@ impl RunInProgress {
             let call = PausedCall { key: key.into(), call: call.into(), arguments };
             return Err(self.stop(Stopped::Paused { approval, tool, call, message }));
         }
+        // Nor is a script to go on where nobody could be asked.
+        if let CallError::NotApproved { refusal, .. } = error
+            && let CallRefusal::Unasked { .. } | CallRefusal::Unkept { .. } = &**refusal
+        {
+            let message = error.to_string();
+            return Err(self.stop(Stopped::Unasked { code: refusal.code(), message }));
+        }
         tracing::debug!("{call} in a run: {error}");
         Ok(RunAnswer::Error(error.to_string()))
     }
@@ -300,8 +334,8 @@ impl RunInProgress {
     ) -> Result<Value, CallError> {
         let filter = &self.catalog.filter;
         let question = self.platform.question(registry, plugin, caller);
-        let not_found = |what: McpOperation, name: &str| CallError::NotFound {
-            what: what.looked_for(),
+        let not_found = |what: &'static str, name: &str| CallError::NotFound {
+            what,
             name: name.to_string(),
             nearest: None,
         };
@@ -314,7 +348,7 @@ impl RunInProgress {
             "resources/read" => {
                 let uri = argument.as_str().unwrap_or_default();
                 if !(filter.resource)(uri) {
-                    return Err(not_found(McpOperation::ReadResource, uri));
+                    return Err(not_found("resource", uri));
                 }
                 let contents = invoke::resources::read(question, uri, ReadLimit::default()).await?;
                 Ok(contents.into_inner().iter().map(mcp_json::resource_contents).collect())
@@ -327,7 +361,7 @@ impl RunInProgress {
             _ => {
                 let prompt = argument["name"].as_str().unwrap_or_default();
                 if !(filter.prompt)(plugin, prompt) {
-                    return Err(not_found(McpOperation::GetPrompt, prompt));
+                    return Err(not_found("prompt", prompt));
                 }
                 let none = Map::new();
                 let given = argument["arguments"].as_object().unwrap_or(&none);
@@ -350,8 +384,9 @@ impl RunHost for RunInProgress {
             RunCall::Operation { name, plugin, argument } => {
                 (format!("{name} {plugin}").into(), argument)
             }
+            RunCall::Missing { name, arguments, .. } => (name.clone(), arguments),
         };
-        let digest = ArgumentsDigest::of(arguments);
+        let digest = JsonDigest::of(arguments);
         match self.answered_before(&key, &name, &digest) {
             Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
             Ok(Some(JournalAnswer::Value(value))) => return Ok(RunAnswer::Value(value.clone())),
@@ -385,12 +420,20 @@ impl RunHost for RunInProgress {
         answer
     }
 
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped> {
-        match self.replayed.answer(key, None, None) {
+    fn step(&self, place: &str, name: &str) -> Result<Option<Arc<Value>>, RunStopped> {
+        match self.replayed.step(place, name) {
             Err(mismatch) => Err(self.stop(Stopped::Diverged(mismatch))),
-            Ok(Some(JournalAnswer::Value(value))) => Ok(Some(value.clone())),
+            Ok(Some(JournalAnswer::Value(value))) => {
+                self.note_done_again(&step_key(place, name));
+                Ok(Some(value.clone()))
+            }
             Ok(_) => Ok(None),
         }
+    }
+
+    fn begin_parallel(&self, place: &str) -> Result<(), RunStopped> {
+        let checked = self.replayed.check_parallel(place);
+        checked.map_err(|mismatch| self.stop(Stopped::Diverged(mismatch)))
     }
 
     fn keep_step(&self, key: String, value: Value) {
@@ -400,9 +443,9 @@ impl RunHost for RunInProgress {
     fn look_up(&self, key: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped> {
         let (name, asked) = match what {
             ToolQuery::Search { query, limit } => ("tools.search", json!([query, limit])),
-            ToolQuery::Describe { tool } => ("tools.describe", tool.into()),
+            ToolQuery::Describe { tool, .. } => ("tools.describe", tool.into()),
         };
-        let digest = ArgumentsDigest::of(&asked);
+        let digest = JsonDigest::of(&asked);
         // The plugins may be others by then.
         match self.answered_before(&key, name, &digest) {
             Err(mismatch) => return Err(self.stop(Stopped::Diverged(mismatch))),
@@ -422,7 +465,7 @@ impl RunInProgress {
         &self,
         key: &str,
         name: &str,
-        digest: &ArgumentsDigest,
+        digest: &JsonDigest,
     ) -> Result<Option<&JournalAnswer>, JournalMismatch> {
         if let Some(RunState::Paused {
             key: paused,
@@ -435,7 +478,28 @@ impl RunInProgress {
             let before = (Some(call.as_str()), Some(arguments));
             JournalMismatch::check(key, before, (Some(name), Some(digest)))?;
         }
-        self.replayed.answer(key, Some(name), Some(digest))
+        self.note_done_again(key);
+        self.replayed.answer(key, name, digest)
+    }
+
+    /// What an earlier attempt has done at a place is asked for again.
+    fn note_done_again(&self, key: &str) {
+        if self.paused_at.is_some() {
+            lock(&self.done_again).insert(key.into());
+        }
+    }
+
+    /// Checks of a run that has ended well that it has done again all that an earlier attempt has done.
+    pub(super) fn check_all_done(&self) -> Result<(), JournalMismatch> {
+        let done = lock(&self.done_again);
+        self.replayed.check_all_done(&done)?;
+        match &self.paused_at {
+            Some(RunState::Paused { key, tool, .. }) if !done.contains(key) => {
+                let why = format!("it paused for {tool} before, and has ended without that now");
+                Err(JournalMismatch { key: key.clone(), why })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a script looks up, or null where there is nothing.
@@ -447,7 +511,8 @@ impl RunInProgress {
                 });
                 found.collect()
             }
-            ToolQuery::Describe { tool } => {
+            ToolQuery::Describe { is_there: false, .. } => Value::Null,
+            ToolQuery::Describe { tool, is_there: true } => {
                 self.catalog.tool(tool).map_or(Value::Null, |tool| tool.describe())
             }
         }

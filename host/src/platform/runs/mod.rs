@@ -104,7 +104,7 @@ pub enum RunOutcome {
     /// With an error.
     Failed {
         /// A code for programs: `invalid-script`, `invalid-input` for `data`, `failed` for what the script throws, `trapped`, `limit`,
-        /// `invalid-result`, `diverged` or `state`; in what is kept of a run that nobody waited for, `cancelled`.
+        /// `invalid-result`, `diverged`, `state`, or the code of a call that had to be approved where nobody could be asked; in what is kept of a run that nobody waited for, `cancelled`.
         code: String,
         /// What is wrong, with its place in the script where it has one. It is cut where it is longer than results may be.
         message: String,
@@ -334,7 +334,10 @@ impl ScriptRunner {
             Some(Err(failure)) => (failed("host", failure.to_string()), String::new(), usage(0, 0)),
             Some(Ok(result)) => {
                 let outcome = match result.end {
-                    RunEnd::Value(value) => RunOutcome::Done(value),
+                    RunEnd::Value(value) => match host.check_all_done() {
+                        Ok(()) => RunOutcome::Done(value),
+                        Err(mismatch) => failed(in_progress::DIVERGED, mismatch.to_string()),
+                    },
                     RunEnd::Failed { code, message } => failed(code, message),
                     RunEnd::Stopped => host.stopped(),
                 };
@@ -352,7 +355,7 @@ impl ScriptRunner {
             // The plugins here may be others than those that it began with.
             RunOutcome::Failed { code, message } if code == "invalid-script" => {
                 match host.undo().await {
-                    true => persist::still_paused(code, &message),
+                    true => persist::still_paused(&id, code, &message),
                     false => RunOutcome::Failed { code, message },
                 }
             }

@@ -135,9 +135,12 @@ impl RunInProgress {
         })
     }
 
-    /// How a run was paused that stays so: a plugin is another one here than the one that its call waited for.
+    /// How a run was paused that stays so: a plugin is another one here than the one that its call waited for, or is not here.
     fn stays_paused(&self, outcome: &RunOutcome) -> Option<RunState> {
-        let is_other_plugin = matches!(&*lock(&self.stopped), Some(Stopped::OtherPlugin { .. }));
+        let is_other_plugin = matches!(
+            &*lock(&self.stopped),
+            Some(Stopped::OtherPlugin { .. } | Stopped::NotHere { .. })
+        );
         match outcome {
             RunOutcome::Failed { code, .. } if is_other_plugin && code == DIVERGED => {
                 self.paused_at.clone()
@@ -236,7 +239,9 @@ impl RunInProgress {
         }
         match written.await {
             Ok(Ok(())) => match outcome {
-                RunOutcome::Failed { code, message } if is_paused => still_paused(code, &message),
+                RunOutcome::Failed { code, message } if is_paused => {
+                    still_paused(&self.id, code, &message)
+                }
                 outcome => outcome,
             },
             Ok(Err(error)) if is_paused => {
@@ -292,8 +297,9 @@ impl Drop for RunInProgress {
 }
 
 /// That something is wrong for which a run that was resumed does not end.
-pub(super) fn still_paused(code: String, message: &str) -> RunOutcome {
-    RunOutcome::Failed { code, message: format!("{message}\nthe run is still paused") }
+pub(super) fn still_paused(id: &str, code: String, message: &str) -> RunOutcome {
+    let message = format!("{message}\nthe run is still paused; `tenon runs cancel {id}` ends it");
+    RunOutcome::Failed { code, message }
 }
 
 /// Writes now and then what a run has done, as long as there is one.

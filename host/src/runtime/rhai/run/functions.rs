@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tenon_runs::step_key;
 use tenon_types::ToolDefinition;
 use tenon_types::name::nearest;
 
@@ -371,8 +372,16 @@ fn call(plugin: &PluginTools, function: &str, arguments: Map) -> ScriptResult<Dy
     let functions = shared.functions.of(variable);
     match functions.and_then(|functions| functions.get(function)).map(Vec::as_slice) {
         Some([only]) => call_tool(&only.tool, arguments),
-        Some(several) => Err(mistake(collision(variable, function, several))),
-        None => Err(mistake(unknown_function(&shared.functions, variable, function))),
+        Some(several) => missing(
+            &format!("{variable}.{function}"),
+            arguments,
+            collision(variable, function, several),
+        ),
+        None => missing(
+            &format!("{variable}.{function}"),
+            arguments,
+            unknown_function(&shared.functions, variable, function),
+        ),
     }
 }
 
@@ -408,6 +417,22 @@ fn call_tool(tool: &Arc<str>, arguments: Map) -> ScriptResult<Dynamic> {
     answered(RunCall::Tool { name, arguments })
 }
 
+/// Calls a tool that is not there. It is a call as any other: a later attempt is answered the same, also where the tool is there
+/// by then.
+fn missing(name: &str, arguments: Map, problem: String) -> ScriptResult<Dynamic> {
+    let arguments = to_json(&arguments.into())?;
+    answered(RunCall::Missing { name: name.into(), arguments, problem })
+}
+
+/// Calls the tool that a script names. What it may not call is not there for it.
+fn call_named(name: &str, arguments: Map) -> ScriptResult<Dynamic> {
+    let shared = context::shared()?;
+    match shared.functions.tool_of(name) {
+        Some(tool) => call_tool(tool, arguments),
+        None => missing(name, arguments, unknown_tool(&shared.functions, name)),
+    }
+}
+
 /// Has the host answer a call. An error can be caught.
 fn answered(call: RunCall) -> ScriptResult<Dynamic> {
     let answer = ask(|host, key| async move { host.ask(key, call).await })?;
@@ -431,23 +456,17 @@ fn add_tools(engine: &mut rhai::Engine) {
         search(query, limit)
     });
     engine.register_fn("describe", |_: &mut ToolsVariable, name: &str| -> ScriptResult<Dynamic> {
-        looked_up(ToolQuery::Describe { tool: &tool_named(name)? })
+        let shared = context::shared()?;
+        let tool = shared.functions.tool_of(name);
+        let (tool, is_there) = (tool.map_or(name, |tool| &**tool), tool.is_some());
+        looked_up(ToolQuery::Describe { tool, is_there })
     });
     engine.register_fn("call_tool", |name: &str, arguments: Map| -> ScriptResult<Dynamic> {
-        call_tool(&tool_named(name)?, arguments)
+        call_named(name, arguments)
     });
     engine.register_fn("call_tool", |name: &str| -> ScriptResult<Dynamic> {
-        call_tool(&tool_named(name)?, Map::new())
+        call_named(name, Map::new())
     });
-}
-
-/// The tool that a script names. What it may not call is not there for it.
-fn tool_named(name: &str) -> ScriptResult<Arc<str>> {
-    let shared = context::shared()?;
-    match shared.functions.tool_of(name) {
-        Some(tool) => Ok(tool.clone()),
-        None => Err(mistake(unknown_tool(&shared.functions, name))),
-    }
 }
 
 fn looked_up(what: ToolQuery<'_>) -> ScriptResult<Dynamic> {
@@ -458,8 +477,8 @@ fn looked_up(what: ToolQuery<'_>) -> ScriptResult<Dynamic> {
     }
     let value = shared.host.look_up(next_key(), what).map_err(|_| stop(&shared))?;
     match (what, &*value) {
-        (ToolQuery::Describe { tool }, Value::Null) => {
-            Err(mistake(unknown_tool(&shared.functions, tool)))
+        (ToolQuery::Describe { tool, .. }, Value::Null) => {
+            Err(unknown_tool(&shared.functions, tool).into())
         }
         (_, value) => to_dynamic(value),
     }
@@ -528,6 +547,10 @@ fn parallel(context: NativeCallContext<'_>, branches: Array) -> ScriptResult<Arr
         })
         .collect::<Result<_, String>>()
         .map_err(mistake)?;
+    if shared.is_over() {
+        return Err(stop_or_limit(&shared));
+    }
+    shared.host.begin_parallel(&key).map_err(|_| stop(&shared))?;
     let (engine, runtime) = (context.engine(), shared.runtime());
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let result_bytes = AtomicUsize::new(0);
@@ -580,7 +603,8 @@ fn run_branch(
     }
     let (limits, given_up) = (&shared.script_limits, shared.given_up.clone());
     running_call::within_run(limits, given_up, &shared.used, || {
-        let result = context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()))?;
+        let result = context::within(thread, || branch.call::<Dynamic>(engine, &shared.ast, ()));
+        let result = running_call::unless_ended(result)?;
         let own = weigh(&result, &mut HashSet::new(), MAX_VALUE_DEPTH) + size_of::<Dynamic>();
         let all = result_bytes.fetch_add(own, Ordering::Relaxed) + own;
         if all > limits.memory {
@@ -608,13 +632,14 @@ fn step(context: NativeCallContext<'_>, name: &str, function: FnPtr) -> ScriptRe
         return Err(mistake(format!("the name of a step has at most {MAX_STEP_NAME_BYTES} bytes")));
     }
     let shared = context::shared()?;
-    let key = format!("{}:{name}", next_key());
+    let place = next_key();
+    let key = step_key(&place, name);
     let host = context::host()?;
     // Functions of the engine's own may have kept an error for themselves.
     if shared.is_over() {
         return Err(stop_or_limit(&shared));
     }
-    match host.step(&key) {
+    match host.step(&place, name) {
         Err(_) => Err(stop(&shared)),
         Ok(Some(value)) => to_dynamic(&*value),
         Ok(None) => {

@@ -93,11 +93,14 @@ pub(crate) trait RunHost: Send + Sync + 'static {
     /// Does what the script asks for.
     async fn ask(&self, key: String, what: RunCall) -> Result<RunAnswer, RunStopped>;
 
-    /// The value of a step, where an earlier attempt has come to one.
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped>;
+    /// The value of a step at a place, where an earlier attempt has come to one.
+    fn step(&self, place: &str, name: &str) -> Result<Option<Arc<Value>>, RunStopped>;
 
-    /// Keeps the value of a step.
+    /// Keeps the value of a step, by its key.
     fn keep_step(&self, key: String, value: Value);
+
+    /// Functions beside each other are to be run at this place.
+    fn begin_parallel(&self, place: &str) -> Result<(), RunStopped>;
 
     /// Looks something up; a later attempt gets the same. It is null where there is nothing.
     fn look_up(&self, key: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped>;
@@ -110,6 +113,8 @@ pub(crate) enum RunCall {
     Tool { name: Arc<str>, arguments: Value },
     /// Of an operation on what plugins have besides tools: `resources/list`, `resources/read`, `prompts/list`, `prompts/get`.
     Operation { name: &'static str, plugin: String, argument: Value },
+    /// Of a tool that is not there, as the script names it, and what is wrong with the name.
+    Missing { name: Arc<str>, arguments: Value, problem: String },
 }
 
 /// What a script looks up.
@@ -117,8 +122,8 @@ pub(crate) enum RunCall {
 pub(crate) enum ToolQuery<'a> {
     /// Tools, by words.
     Search { query: &'a str, limit: usize },
-    /// One tool, by its full name.
-    Describe { tool: &'a str },
+    /// One tool: by its full name, or as the script names it where it is not there.
+    Describe { tool: &'a str, is_there: bool },
 }
 
 /// What a call comes to.
@@ -268,7 +273,7 @@ impl RunScript {
         let result = running_call::within_run(&self.script_limits, given_up, &shared.used, || {
             context::within(thread, || {
                 let value = engine.eval_ast_with_scope::<Dynamic>(&mut Scope::new(), &self.ast);
-                value.map(|value| self.value(&value, shared))
+                running_call::unless_ended(value).map(|value| self.value(&value, shared))
             })
         });
         let end = result.unwrap_or_else(|error| self.failed(&error, shared));

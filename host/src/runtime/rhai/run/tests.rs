@@ -4,7 +4,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use tokio::sync::Barrier;
 
 use super::*;
 
@@ -16,6 +18,34 @@ struct Host {
     steps: Mutex<BTreeMap<String, Arc<Value>>>,
     /// The run stops at the call of this tool.
     stops_at: Option<&'static str>,
+    /// Calls are answered when so many are in flight as this says.
+    in_flight: Option<CallsInFlight>,
+}
+
+/// Calls that are answered together, and how many there were at most at a time.
+struct CallsInFlight {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    all_there: Barrier,
+}
+
+impl CallsInFlight {
+    fn answered_by(number: usize) -> Self {
+        let (now, most) = Default::default();
+        Self { now, most, all_there: Barrier::new(number) }
+    }
+
+    /// Waits until there are as many as are answered together.
+    async fn wait(&self) {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.all_there.wait().await;
+        // Whoever would call besides them gets its turn.
+        for _ in 0..1_000 {
+            std::thread::yield_now();
+        }
+        self.now.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 #[async_trait]
@@ -26,10 +56,14 @@ impl RunHost for Host {
             RunCall::Operation { name, plugin, argument } => {
                 (format!("{name} {plugin}").into(), argument)
             }
+            RunCall::Missing { problem, .. } => return Ok(RunAnswer::Error(problem)),
         };
         self.calls.lock().unwrap().push((key, format!("{name} {arguments}")));
         if self.stops_at == Some(&*name) {
             return Err(RunStopped);
+        }
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.wait().await;
         }
         tokio::task::yield_now().await;
         let value = match &*name {
@@ -41,8 +75,12 @@ impl RunHost for Host {
         Ok(RunAnswer::Value(value.into()))
     }
 
-    fn step(&self, key: &str) -> Result<Option<Arc<Value>>, RunStopped> {
-        Ok(self.steps.lock().unwrap().get(key).cloned())
+    fn step(&self, place: &str, name: &str) -> Result<Option<Arc<Value>>, RunStopped> {
+        Ok(self.steps.lock().unwrap().get(&tenon_runs::step_key(place, name)).cloned())
+    }
+
+    fn begin_parallel(&self, _: &str) -> Result<(), RunStopped> {
+        Ok(())
     }
 
     fn keep_step(&self, key: String, value: Value) {
@@ -52,7 +90,8 @@ impl RunHost for Host {
     fn look_up(&self, _: String, what: ToolQuery<'_>) -> Result<Arc<Value>, RunStopped> {
         let value = match what {
             ToolQuery::Search { query, limit } => json!([query, limit]),
-            ToolQuery::Describe { tool } => json!(tool),
+            ToolQuery::Describe { is_there: false, .. } => Value::Null,
+            ToolQuery::Describe { tool, is_there: true } => json!(tool),
         };
         Ok(value.into())
     }
@@ -295,6 +334,25 @@ fn each_tool_has_a_function_that_a_script_can_call() {
     }
 }
 
+#[test]
+fn two_plugins_that_come_to_one_variable_are_told_apart_by_the_names_of_their_tools() {
+    let [only, both] =
+        ["mine", "send"].map(|tool| tenon_types::ToolDefinition::new(tool, "d", &json!({})));
+    let functions = ToolFunctions::new([
+        ("a-b", "a-b__send", &both),
+        ("a_b", "a_b__send", &both),
+        ("a_b", "a_b__mine", &only),
+    ]);
+    let compiled = |script: &str| RunScript::compile(script.into(), &functions, &limits());
+    let Err(problem) = compiled("a_b.send()") else { panic!("nothing is wrong") };
+    let expected =
+        "`a_b.send` may be \"a-b__send\" or \"a_b__send\": call one with `call_tool(NAME, #{ … })`";
+    assert!(problem.contains(expected), "{problem}");
+    for script in ["a_b.mine()", "call_tool(\"a-b__send\")", "call_tool(\"a_b__send\")"] {
+        assert!(compiled(script).is_ok(), "{script}");
+    }
+}
+
 #[tokio::test]
 async fn no_script_goes_beyond_its_bounds() {
     for (script, code, expected) in [
@@ -408,16 +466,49 @@ async fn no_script_goes_beyond_its_bounds() {
             "limit",
             "it reached its",
         ),
+        // What others hold as well would be written out for each, and what is within itself without an end.
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let a = []; a.pad(3000, 0); for i in 0..3000 { a[i] = s; } a.to_string().len()",
+            "limit",
+            "it reached its limit of value size",
+        ),
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let a = []; a.pad(3000, 0); for i in 0..3000 { a[i] = s; } let t = `${a}`; t.len()",
+            "limit",
+            "it reached its limit of value size",
+        ),
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let m = #{}; for i in 0..3000 { m[`k${i}`] = s; } try { m.to_json() } catch { } m.len()",
+            "limit",
+            "it reached its limit of value size",
+        ),
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let a = []; a.pad(3000, 0); for i in 0..3000 { a[i] = s; } step(\"x\", || a)",
+            "failed",
+            "has at most 16 MiB as JSON",
+        ),
+        (
+            "let s = \"\"; s.pad(900000, \"x\"); let a = []; a.pad(3000, 0); for i in 0..3000 { a[i] = s; } a",
+            "invalid-result",
+            "has at most 16 MiB as JSON",
+        ),
+        (
+            "let m = #{}; let f = || m; m.f = f; m.to_json()",
+            "limit",
+            "it reached its limit of value size",
+        ),
         ("sleep(1)", "trapped", "cannot sleep"),
         ("import \"x\" as y; 1", "trapped", "modules"),
         ("throw \"why\"", "failed", "script:1:1: why"),
+        ("throw ()", "failed", "script:1:1: it has thrown `()`"),
+        ("parallel([|a| a])", "trapped", "called with more or fewer values here than it takes"),
         ("my_mail.send()", "failed", "script:1:9: the mailbox is full"),
         (
             "let name = \"secret__tool\"; call_tool(name, #{})",
-            "trapped",
+            "failed",
             "there is no tool \"secret__tool\"",
         ),
-        ("tools.describe(\"secret__tool\")", "trapped", "there is no tool \"secret__tool\""),
+        ("tools.describe(\"secret__tool\")", "failed", "there is no tool \"secret__tool\""),
         ("|x| x", "invalid-result", ""),
     ] {
         match run(script).await {
@@ -501,6 +592,26 @@ async fn operations_count_once_whatever_calls_a_function() {
     }
     let steps = operations("for i in 0..500 { step(\"s\" + i, || i); } 1").await;
     assert!(steps < 20_000, "{steps}");
+}
+
+#[tokio::test]
+async fn as_many_functions_run_beside_each_other_as_may_and_no_more() {
+    for parallel in [1, 3, 6] {
+        let limits = RunLimits { parallel, ..limits() };
+        let in_flight = Some(CallsInFlight::answered_by(parallel));
+        let host = Arc::new(Host { in_flight, ..Host::default() });
+        let calls = 3 * parallel;
+        let script = format!(
+            "let f = []; for i in 0..{calls} {{ f.push(|| files.list()); }} parallel(f).len()"
+        );
+        // With fewer at a time, no call would be answered.
+        let run =
+            tokio::time::timeout(Duration::from_secs(60), run_within(&script, &limits, &host));
+        let run = run.await.unwrap_or_else(|_| panic!("there are never {parallel} in flight"));
+        assert_eq!(run.end, RunEnd::Value(json!(calls)), "{parallel}");
+        let in_flight = host.in_flight.as_ref().expect("it counts them");
+        assert_eq!(in_flight.most.load(Ordering::SeqCst), parallel);
+    }
 }
 
 #[tokio::test]
