@@ -42,6 +42,8 @@ pub(crate) struct RequestHandler {
     pub(crate) rates: Arc<CallRates>,
     pub(crate) era: Era,
     pub(crate) caller: Caller,
+    /// The project that runs belong to, if they belong to one.
+    pub(crate) project: Option<String>,
     /// The client, where it can be asked.
     pub(crate) client: Option<Arc<RequestClient>>,
 }
@@ -248,6 +250,10 @@ impl RequestHandler {
             rates.count(&peer, tool).map_err(|wait| too_often(tool, &peer.profile, wait))
         };
         let runner = self.platform.runner(catalog, self.caller.clone()).admitting(admits);
+        let runner = match &self.project {
+            Some(folder) => runner.in_project(folder),
+            None => runner,
+        };
         let ran = match begin {
             RunStart::Script(script) => runner.run(script, data).await,
             RunStart::Resume(id) => runner.resume(&id).await,

@@ -35,6 +35,9 @@ pub struct Settings {
     pub max_waiting_time: Duration,
     /// How long requests in flight may take when the server ends.
     pub drain: Duration,
+    /// The folder of the project that runs of scripts belong to, where no other server shares the store: they go on only where
+    /// they belong to the same one.
+    pub project: Option<String>,
 }
 
 /// What is left of a profile, by the patterns of the tools that a token is good for.
@@ -56,6 +59,7 @@ impl Default for Settings {
             max_waiting_calls: 256,
             max_waiting_time: Duration::from_secs(600),
             drain: Duration::from_secs(10),
+            project: None,
         }
     }
 }
@@ -190,6 +194,7 @@ impl Inner {
             rates: self.rates.clone(),
             era,
             caller,
+            project: self.settings.project.clone(),
             client: None,
         }
     }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::issuer::token_issuer;
 use crate::metrics::PrometheusExporter;
 use crate::tokens::{NamedTokenStore, ServerTokens, random_token};
-use crate::{Common, blocking, open, output, stdio};
+use crate::{Common, blocking, open, output, paused_run, stdio};
 
 /// Serve everything to MCP clients
 #[derive(Default, clap::Args)]
@@ -100,7 +100,10 @@ pub(crate) async fn run(common: &Common, args: Args) -> Result<ExitCode, Error> 
         None => None,
     };
     let found = open::served(common, http.as_ref().map(|http| http.address))?;
-    let settings = settings(&found.sources.configs, &args)?;
+    let mut settings = settings(&found.sources.configs, &args)?;
+    // Servers that share a database may have their folders elsewhere.
+    let is_shared = found.sources.configs.first().is_some_and(|config| config.store.url.is_some());
+    settings.project = paused_run::project(common).filter(|_| !is_shared);
     let http = match http {
         Some(http) => Some(http.take_tokens_of_issuer(&found.sources.configs, &settings)?),
         None => None,

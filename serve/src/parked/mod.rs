@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use crate::client::{Question, RequestClient};
 use crate::lock;
-use crate::protocol::error::{INTERNAL, RpcError, UNAVAILABLE};
+use crate::protocol::error::{INTERNAL, RpcError};
 use crate::seal::{SealError, SealId, Sealer};
 use directory::ParkedCallLocation;
 
@@ -82,10 +82,10 @@ impl RunningCall {
     }
 
     /// Goes on without answers until the call is over.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(self) -> Result<String, RpcError> {
         let Self { work, client: _, questions, asked } = self;
         drop((questions, asked));
-        let _ = work.await;
+        work.await
     }
 
     /// Goes on until the call is over or waits for answers.
@@ -163,7 +163,8 @@ impl ParkingLot {
         lock(&self.calls)
     }
 
-    /// Lets a call wait. Gives the result for its client, a JSON object.
+    /// Lets a call wait. Gives the result for its client, a JSON object. Where too many wait already, the call goes on as one whose
+    /// client answers nothing: what has to be approved waits for somebody else then.
     pub(crate) async fn park(
         self: &Arc<Self>,
         call: RunningCall,
@@ -173,7 +174,9 @@ impl ParkingLot {
         let seal = self.seal().await?;
         let id = seal.id().ok_or_else(no_random_numbers)?;
         let until = SystemTime::now() + self.limits.time;
-        self.insert(id, call, questions.len())?;
+        if let Err(call) = self.insert(id, call, questions.len()) {
+            return call.end().await;
+        }
         // Nobody has the state of a call whose client leaves now.
         let mut parking = ParkingGuard { lot: self, id: Some(id) };
         self.handles.note(id, until).await;
@@ -185,28 +188,24 @@ impl ParkingLot {
         ))
     }
 
-    /// Keeps a call, as long as it may wait.
+    /// Keeps a call, as long as it may wait. Gives it back where there is no room.
     fn insert(
         self: &Arc<Self>,
         id: SealId,
         call: RunningCall,
         bytes: usize,
-    ) -> Result<(), RpcError> {
+    ) -> Result<(), Box<RunningCall>> {
         let mut calls = self.calls();
         let all = calls.values().map(|parked| parked.bytes).sum::<usize>() + bytes;
         if calls.len() >= self.limits.calls || all > self.limits.bytes {
-            return Err(RpcError::new(
-                UNAVAILABLE,
-                "too many calls wait for answers of their clients; this one was ended in the middle, after what it \
-                 had done",
-            ));
+            return Err(call.into());
         }
         let (lot, time) = (Arc::downgrade(self), self.limits.time);
         let timer = tokio::spawn(async move {
             tokio::time::sleep(time).await;
             let parked = lot.upgrade().and_then(|lot| lot.calls().remove(&id));
             if let Some(parked) = parked {
-                parked.call.end().await;
+                let _ = parked.call.end().await;
             }
         });
         calls.insert(id, Parked { call, bytes, timer: timer.abort_handle() });
@@ -386,12 +385,14 @@ mod tests {
         for _ in 0..2 {
             park(&lot, &[]).await;
         }
-        let error = lot.park(waits(call(&["a"])).await, &[]).await.unwrap_err();
-        assert_eq!(error.code, UNAVAILABLE);
+        // It ends without an answer.
+        let unanswered = lot.park(waits(call(&["a"])).await, &[]).await.unwrap();
+        assert_eq!(unanswered, r#"{"accepted":0}"#);
         lot.end().await;
         assert_eq!(lot.count(), 0);
         let small = new_lot(ParkingLimits { bytes: 10, ..LIMITS });
-        assert!(small.park(waits(call(&["a"])).await, &[]).await.is_err());
+        assert_eq!(small.park(waits(call(&["a"])).await, &[]).await.unwrap(), unanswered);
+        assert_eq!(small.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]
