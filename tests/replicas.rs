@@ -1,10 +1,11 @@
 //! Runs on several processes: two that serve MCP clients over one PostgreSQL, and one that is killed again and again.
 //!
 //! `cargo xtask test` installs PostgreSQL, and says where it is. Without it the tests that need it are listed as ignored.
-//! `TENON_KILLS` says how often a process is killed; six times, where it does not.
 
 #![allow(clippy::print_stderr)]
 
+#[path = "replicas/kills.rs"]
+mod kills;
 #[path = "../host/store/postgres/tests/it/server.rs"]
 #[allow(dead_code)]
 mod server;
@@ -18,7 +19,6 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, Stdio};
-use std::time::Duration;
 
 use server::Server;
 use support::{Project, parsed, stderr, stdout};
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         },
     );
     let killed = Trial::test("nothing_is_done_twice_by_processes_that_are_killed", || {
-        killed_again_and_again();
+        kills::killed_again_and_again();
         Ok(())
     });
     libtest_mimic::run(&arguments, vec![shared, killed]).exit_code()
@@ -159,99 +159,4 @@ fn goes_on_at_another(packages: &std::path::Path) {
     assert!(shown.contains("  4  counting__count  "), "{shown}");
     let verified = run_on(&project, "desk", &["history", "verify"]);
     assert!(verified.status.success(), "{}", stdout(&verified));
-}
-
-/// Numbers without a pattern that anything depends on: the same at each start.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
-    }
-}
-
-/// Runs a command that is killed after some time, if it takes so long. Gives what it wrote, if it was not.
-fn killed_after(mut command: Command, time: Duration) -> Option<Output> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().expect("tenon starts");
-    std::thread::sleep(time);
-    let _ = process.kill();
-    let output = process.wait_with_output().expect("it ends");
-    output.status.code().is_some().then_some(output)
-}
-
-fn killed_again_and_again() {
-    let kills: u64 = std::env::var("TENON_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
-    let project = project();
-    let approved = project.tenon(&["approve", "--all", "--yes"]);
-    assert!(approved.status.success(), "{}", stderr(&approved));
-    let mut chance = Chance(29);
-    // Numbers below ten need no approval.
-    let (mut killed, mut number) = (0, 10);
-    while killed < kills {
-        number += 1;
-        let script = format!("counting.count(#{{ number: {number} }})");
-        project.write("s.rhai", &script);
-        let mut try_so = |arguments: &[&str], chance: &mut Chance| {
-            let time = Duration::from_millis(chance.below(400));
-            let output = killed_after(project.command(arguments), time);
-            killed += u64::from(output.is_none());
-            output
-        };
-        let begun = try_so(&["--json", "run", "s.rhai"], &mut chance);
-        let paused =
-            begun.map(|output| parsed(&output)["paused"]["approval"].as_str().map(str::to_string));
-        // Whatever was said to be kept is kept.
-        let runs = parsed(&project.tenon(&["--json", "runs"]));
-        let run = runs.as_array().unwrap().iter().find(|run| run["script"] == script.as_str());
-        let Some(run) = run.filter(|run| run["state"] == "paused").cloned() else {
-            assert!(!matches!(paused, Some(Some(_))), "the run of {number} is lost: {runs}");
-            assert_eq!(times(&project, number), 0, "nobody has approved it");
-            continue;
-        };
-        let (id, approval) = (run["id"].as_str().unwrap(), run["approval"].as_str().unwrap());
-        let said = try_so(&["approve", approval, "--yes"], &mut chance);
-        if said.is_some_and(|output| output.status.success()) {
-            let pending = parsed(&project.tenon(&["--json", "pending", "--all"]));
-            let kept = pending.as_array().unwrap().iter().find(|call| call["id"] == approval);
-            assert_eq!(kept.map(|call| &call["state"]), Some(&json!("approved")), "{pending}");
-        } else {
-            // It was killed before, or after it had approved; either is good to go on with.
-            project.tenon(&["approve", approval, "--yes"]);
-        }
-        let resumed = try_so(&["--json", "run", "--resume", id], &mut chance);
-        let state = parsed(&project.tenon(&["--json", "runs", "show", id]))["state"].clone();
-        match resumed {
-            Some(output) if output.status.success() => {
-                assert_eq!((state, times(&project, number)), (json!("done"), 1));
-            }
-            _ => {
-                // What was cut off is done once at most, and known to be unknown, or waits to be done.
-                assert!(times(&project, number) <= 1, "{number} was done twice");
-                let again = project.tenon(&["--json", "run", "--resume", id]);
-                let known = state == "unknown" || state == "done";
-                assert!(known != again.status.success(), "{state}: {}", stdout(&again));
-                assert!(times(&project, number) <= 1, "{number} was done twice");
-            }
-        }
-        // Whoever runs it anew is asked again, unless nothing was begun.
-        let before = times(&project, number);
-        let anew = project.tenon(&["--json", "run", "s.rhai"]);
-        if times(&project, number) > before {
-            assert_eq!(
-                (before, anew.status.success()),
-                (0, true),
-                "{number} was done twice without a question"
-            );
-        }
-    }
-    let verified = project.tenon(&["history", "verify"]);
-    assert!(verified.status.success(), "{}", stdout(&verified));
-}
-
-/// How often a number was counted.
-fn times(project: &Project, number: u64) -> usize {
-    counted(project).iter().filter(|counted| **counted == number).count()
 }

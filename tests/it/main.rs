@@ -56,6 +56,7 @@ mod provider;
 mod released_wit;
 mod reload;
 mod remote;
+mod run_calls;
 mod runs;
 mod script_mistakes;
 mod serve;

@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod fuzz;
 mod install;
+mod kills;
 mod mutants;
 mod package;
 mod setup;
@@ -42,7 +43,9 @@ cargo xtask TASK
           than tests/benches/counts.json says
             --update            writes them there
   soak    serves 64 clients for ten minutes, or as many seconds as are said, while plugins are loaded
-          again, a server is killed each second, and clients vanish";
+          again, a server is killed each second, and clients vanish
+  kills   kills commands a thousand times, or as often as is said, and checks that what they had confirmed
+          is kept and nothing was done twice; a number after that is the seed of the moments";
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -57,6 +60,7 @@ fn main() -> Result<()> {
         Some("bench") => bench::run(arguments.collect()),
         Some("counts") => bench::check_counts(arguments.collect()),
         Some("soak") => soak::run_task(arguments.collect()),
+        Some("kills") => kills::run_task(arguments.collect()),
         _ => bail!("{USAGE}"),
     }
 }

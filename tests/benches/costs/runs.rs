@@ -11,7 +11,7 @@ use tenon_serve::{AllClientFeatures, Profile, Server, Settings, ToolMode};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::table::Table;
-use crate::{Row, arguments, guests, versus};
+use crate::{Row, arguments, guests, shown, versus};
 
 /// The calls of the script, and those beside it.
 const CALLS: usize = 20;
@@ -31,17 +31,23 @@ pub(crate) async fn all(rows: &mut Vec<Row>) {
         format!("plugins.wasm = [{{ path = {:?}, instance = \"shared\" }}]\n", guests::TEXT_TOOLS);
     let fresh = format!("plugins.wasm = [{:?}]\n", guests::TEXT_TOOLS);
     let plain = builder(&plugin).build().await.expect("it is built");
-    let one = || Call::new("text_tools__slug", arguments());
-    let call = async |platform: &Platform| {
-        black_box(platform.call(one()).await.expect("it answers"));
-    };
-    for (what, rules) in [
-        ("call under 200 rules for other tools", other_rules()),
-        ("call under 200 rules for its tool", own_rules()),
-    ] {
+    type Given = fn() -> Value;
+    let kinds: [(&str, String, Given); 3] = [
+        ("call under 200 rules for other tools", other_rules(), arguments),
+        ("call under 200 rules for its tool", own_rules(), arguments),
+        ("call under 200 rules of four kinds for its tool", mixed_rules(), numbered_arguments),
+    ];
+    for (what, rules, given) in kinds {
         let ruled = builder(&format!("{plugin}{rules}")).build().await.expect("it is built");
-        let times = versus(31, 2_000, async || call(&ruled).await, async || call(&plain).await);
-        rows.push(Row::new(what, times.await, "without rules"));
+        let (with, without) = versus(
+            31,
+            2_000,
+            async || call_with(&ruled, given()).await,
+            async || call_with(&plain, given()).await,
+        )
+        .await;
+        let added = shown(Some(with.saturating_sub(without)));
+        rows.push(Row::new(format!("{what}, which add {added}"), (with, without), "without rules"));
         ruled.shutdown().await;
     }
     let folder = TempDir::new().expect("there is room");
@@ -54,6 +60,10 @@ pub(crate) async fn all(rows: &mut Vec<Row>) {
         ("script of 20 calls", builder(&plugin)),
         ("script of 20 calls, kept on disk", builder(&plugin).state(folder.path())),
         ("script of 20 calls, each on a new instance", builder(&fresh)),
+        (
+            "script of 20 calls, each on a new instance of the pool",
+            crate::builder(&fresh, Allocation::Automatic),
+        ),
     ] {
         let platform = builder.build().await.expect("it is built");
         let catalog = Arc::new(platform.catalog(CatalogFilter::default()));
@@ -81,6 +91,15 @@ pub(crate) async fn all(rows: &mut Vec<Row>) {
     recording.shutdown().await;
 }
 
+async fn call(platform: &Platform) {
+    call_with(platform, arguments()).await;
+}
+
+async fn call_with(platform: &Platform, given: Value) {
+    let call = Call::new("text_tools__slug", given);
+    black_box(platform.call(call).await.expect("it answers"));
+}
+
 fn other_rules() -> String {
     (0..RULES).fold(String::new(), |mut rules, number| {
         let _ = writeln!(rules, "tools.other{number}__x.approve = \"ask\"");
@@ -95,6 +114,32 @@ fn own_rules() -> String {
             rules,
             "[[tools.text_tools__slug.when]]\napprove = \"ask\"\narguments.\"/text\".equals = \"{number}\""
         );
+        rules
+    })
+}
+
+/// The [`arguments`], and a number.
+fn numbered_arguments() -> Value {
+    let mut all = arguments();
+    all["max_length"] = 200.into();
+    all
+}
+
+/// Rules for the tool that is called, a quarter of each kind. All of them are tried on [`numbered_arguments`], and none fits.
+/// The texts that it would have to equal are as long as its argument and begin as it does: a glance does not tell them apart.
+fn mixed_rules() -> String {
+    let all = arguments();
+    let text = all["text"].as_str().expect("it is a text");
+    let beginning = &text[..text.len() - 3];
+    (0..RULES).fold(String::new(), |mut rules, number| {
+        let test = match number % 4 {
+            0 => format!("\"/text\".equals = \"{beginning}{number:03}\""),
+            1 => format!("\"/text\".glob = \"/work/{number}/**/*.txt\""),
+            2 => format!("\"/text\".regex = \"The [a-z]+ {number}[0-9]* .+\""),
+            _ => format!("\"/max_length\".min = {}", 1_000 + number),
+        };
+        let _ =
+            writeln!(rules, "[[tools.text_tools__slug.when]]\napprove = \"ask\"\narguments.{test}");
         rules
     })
 }

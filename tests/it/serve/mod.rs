@@ -3,7 +3,11 @@
 mod command;
 mod http;
 mod issuer;
+mod narrowed_profiles;
+mod principals;
+mod served_project;
 mod stdio;
+mod token_bound;
 
 use serde_json::{Value, json};
 use tenon_host::Platform;
