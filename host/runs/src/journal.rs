@@ -422,14 +422,14 @@ impl JournalMismatch {
         (call, arguments): (Option<&str>, Option<&JsonDigest>),
     ) -> Result<(), Self> {
         let shown = |call: Option<&str>| call.unwrap_or(STEP).to_string();
-        let why = if before != call {
-            format!("it called {} before, and {} now", shown(before), shown(call))
-        } else if arguments_before != arguments {
-            format!("it called {} with other arguments before", shown(call))
-        } else {
-            return Ok(());
-        };
-        Err(Self { key: key.into(), why })
+        if before != call {
+            return Err(Self::other(key, &shown(before), &shown(call)));
+        }
+        if arguments_before != arguments {
+            let why = format!("it called {} with other arguments before", shown(call));
+            return Err(Self { key: key.into(), why });
+        }
+        Ok(())
     }
 }
 

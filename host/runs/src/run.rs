@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tenon_store::IdKind;
+use tenon_store::{IdKind, LogSummary};
 
 use crate::journal::JsonDigest;
 use crate::{Result, RunError};
@@ -161,6 +161,11 @@ impl Run {
         let (journal_bytes, wall_micros, waiting) = Default::default();
         let (attempts, journal) = (1, None);
         Self { id, began, attempts, journal, journal_bytes, wall_micros, waiting, of, state }
+    }
+
+    /// The same, with this journal.
+    pub(crate) fn with_journal(self, log: &LogSummary) -> Self {
+        Self { journal: Some(log.last.to_string()), journal_bytes: log.bytes, ..self }
     }
 
     /// Whether it waits for the approval of a call.

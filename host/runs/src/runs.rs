@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tenon_store::{
-    Change, Durability, ENTRY_OVERHEAD_BYTES, ItemOutcome, ItemQuota, LivenessLock, LogHash,
-    LogIntegrity, LogPolicy, LogSummary, MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store,
-    StoreError, all_items, check_log,
+    Change, Durability, ItemOutcome, ItemQuota, LivenessLock, LogIntegrity, LogPolicy, LogSummary,
+    MAX_BATCH_ENTRIES, MAX_ITEM_BYTES, NewEntry, Store, StoreError, all_items, check_log,
 };
 
 use crate::journal::{self, Journal, JournalEntry};
@@ -122,17 +121,17 @@ impl Runs {
     }
 
     fn try_keep(&self, ended: &[UnsavedRun], now: u64) -> Result<()> {
+        let mut is_long = false;
         let items: Vec<_> = ended
             .iter()
             .map(|UnsavedRun { run, journal }| {
                 let values = journal::write(journal);
-                let numbered = (1..).zip(&values);
-                let last = numbered
-                    .fold(LogHash::NONE, |hash, (number, value)| hash.next(number, now, value));
-                let counted = |value: &Vec<u8>| value.len() as u64 + ENTRY_OVERHEAD_BYTES;
-                let (journal, journal_bytes) =
-                    (Some(last.to_string()), values.iter().map(counted).sum());
-                let run = Run { journal, journal_bytes, ..run.clone() };
+                let mut summary = LogSummary::EMPTY;
+                for entry in entries_of(&values, now) {
+                    summary.add(entry);
+                }
+                is_long |= summary.bytes > SHORT_JOURNAL_BYTES;
+                let run = run.clone().with_journal(&summary);
                 (log_of(&run.id), run.write(), values)
             })
             .collect();
@@ -157,13 +156,8 @@ impl Runs {
             }
             kept => kept?,
         };
-        let bytes = |logs: &Vec<NewEntry<'_>>| {
-            logs.iter().map(|entry| entry.value.len() as u64).sum::<u64>()
-        };
         match kept {
-            true if logs.iter().any(|log| bytes(log) > SHORT_JOURNAL_BYTES) => {
-                self.forget_long_journals(now)
-            }
+            true if is_long => self.forget_long_journals(now),
             true => Ok(()),
             false => {
                 let exists = |UnsavedRun { run, .. }: &&UnsavedRun| {
@@ -576,8 +570,7 @@ impl RunHold {
         }
         self.runs.write(&self.run.id, entries, Durability::Disk, now)?;
         let summary = self.runs.store.log(&log_of(&self.run.id))?.unwrap_or(LogSummary::EMPTY);
-        let (journal, journal_bytes) = (Some(summary.last.to_string()), summary.bytes);
-        let run = Run { journal, journal_bytes, ..run };
+        let run = run.with_journal(&summary);
         let put = match self.runs.put(&run, Some(self.version), now) {
             Err(error) if error.is_of_size() => {
                 self.runs.put(&run.shortened(), Some(self.version), now)?
@@ -585,7 +578,7 @@ impl RunHold {
             put => put?,
         };
         self.is_over = true;
-        if journal_bytes > SHORT_JOURNAL_BYTES {
+        if summary.bytes > SHORT_JOURNAL_BYTES {
             self.runs.forget_long_journals(now)?;
         }
         let why = "its process was taken for dead".to_string();

@@ -10,11 +10,12 @@ use std::time::Duration;
 use tenon_host::{CallEvent, Event, Platform, Step, Subscription};
 use tenon_serve::{HttpSettings, HttpTokenDigest, Profile, Settings, TokenGrant, TokenStore};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::served_project::serve_http;
 use super::{MODERN, initialize, legacy, meta, modern, project, server_with, text};
 use crate::support::Project;
 
@@ -78,17 +79,7 @@ impl RunningServer {
             change_server(settings);
         })
         .await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut settings = HttpSettings::default();
-        change(&mut settings);
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
-            let stop = async {
-                let _ = stopped.await;
-            };
-            server.serve_http(listener, settings, stop).await
-        });
+        let (address, stop, serving) = serve_http(server, change).await;
         Self { address, stop: Some(stop), serving, platform, _project: project }
     }
 

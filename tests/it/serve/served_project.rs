@@ -1,8 +1,9 @@
 //! A project that is served over HTTP in this process, and calls of its tools by clients whose users cannot be asked.
 
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use tenon_host::Platform;
-use tenon_serve::{HttpSettings, Settings};
+use tenon_serve::{HttpSettings, Server, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -27,17 +28,8 @@ impl ServedProject {
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
         let (server, platform) = server_with(&project, change_server).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
-        let address = listener.local_addr().expect("it has an address").to_string();
-        let mut settings = HttpSettings::default();
-        change(&mut settings);
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(async move {
-            let stop = async {
-                let _ = stopped.await;
-            };
-            server.serve_http(listener, settings, stop).await
-        });
+        let (address, stop, serving) = serve_http(server, change).await;
+        let address = address.to_string();
         Self { platform, address, stop, serving, _project: project }
     }
 
@@ -53,6 +45,25 @@ impl ServedProject {
         self.serving.await.expect("it does not panic").expect("it ends well");
         self.platform.shutdown().await;
     }
+}
+
+/// Serves over HTTP on a free port, until what is returned says so.
+pub(super) async fn serve_http(
+    server: Server,
+    change: impl FnOnce(&mut HttpSettings),
+) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+    let address = listener.local_addr().expect("it has an address");
+    let mut settings = HttpSettings::default();
+    change(&mut settings);
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(async move {
+        let stop = async {
+            let _ = stopped.await;
+        };
+        server.serve_http(listener, settings, stop).await
+    });
+    (address, stop, serving)
 }
 
 /// Calls a tool of a server at this address with a token. Gives the whole answer.

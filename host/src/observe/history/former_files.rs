@@ -52,7 +52,8 @@ pub(super) fn take_over(
     let read = |path: &Path, error| HistoryError::FormerFile(path.into(), error);
     let lock = folder.join(LOCK_NAME);
     let mut turn = turn(&lock).map_err(|error| read(&lock, error))?;
-    let mut taken = TakenOver::of(&mut turn, store).map_err(|error| read(&lock, error))??;
+    let id = folder_id(&mut turn).map_err(|error| read(&lock, error))?;
+    let mut taken = TakenOver::of(id, store)?;
     let paths = FILE_NAMES.map(|name| folder.join(name));
     let mut skipped = taken.lines;
     let mut lines = Vec::new();
@@ -79,6 +80,19 @@ pub(super) fn take_over(
     taken.end(store)
 }
 
+/// The id of a folder, which its lock has from the first time on.
+fn folder_id(lock: &mut File) -> io::Result<String> {
+    let mut id = String::new();
+    lock.take(MAX_ID_BYTES).read_to_string(&mut id)?;
+    if !IDS.is_of(&id) {
+        id = IDS.random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
+        lock.set_len(0)?;
+        lock.write_all(id.as_bytes())?;
+        lock.sync_all()?;
+    }
+    Ok(id)
+}
+
 /// How many records of a folder are in the log by now. Others write to the log as well, and other machines may have folders of
 /// their own.
 struct TakenOver {
@@ -89,22 +103,12 @@ struct TakenOver {
 }
 
 impl TakenOver {
-    /// What is known of the folder whose lock this is: the lock has its id.
-    fn of(lock: &mut File, store: &dyn Store) -> io::Result<Result<Self, HistoryError>> {
-        let mut id = String::new();
-        lock.take(MAX_ID_BYTES).read_to_string(&mut id)?;
-        if !IDS.is_of(&id) {
-            id =
-                IDS.random().ok_or_else(|| io::Error::other("the system has no random numbers"))?;
-            lock.set_len(0)?;
-            lock.write_all(id.as_bytes())?;
-            lock.sync_all()?;
-        }
-        Ok(store.item(KIND, &id).map_err(HistoryError::from).map(|item| {
-            let lines =
-                item.as_ref().and_then(|item| str::from_utf8(&item.value).ok()?.parse().ok());
-            Self { id, version: item.map(|item| item.version), lines: lines.unwrap_or_default() }
-        }))
+    /// What is known of the folder with this id.
+    fn of(id: String, store: &dyn Store) -> Result<Self, HistoryError> {
+        let item = store.item(KIND, &id)?;
+        let lines = item.as_ref().and_then(|item| str::from_utf8(&item.value).ok()?.parse().ok());
+        let (version, lines) = (item.map(|item| item.version), lines.unwrap_or_default());
+        Ok(Self { id, version, lines })
     }
 
     /// Adds records to the log, and notes how many it has, in one step.
@@ -227,7 +231,7 @@ mod tests {
         fs::write(&file, lines(0..2_500).join(&b'\n')).unwrap();
         // As if it had ended after the first records.
         let mut lock = turn(&folder.path().join(LOCK_NAME)).unwrap();
-        let mut taken = TakenOver::of(&mut lock, &store).unwrap().unwrap();
+        let mut taken = TakenOver::of(folder_id(&mut lock).unwrap(), &store).unwrap();
         let first = lines(0..1_000).into_iter().map(|line| (1, line));
         taken.add(&store, &mut first.collect(), u64::MAX).unwrap();
         drop(lock);

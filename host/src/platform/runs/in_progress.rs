@@ -90,19 +90,15 @@ pub(super) enum Stopped {
         message: String,
     },
     Diverged(JournalMismatch),
-    /// A call that has waited for an approval would be made without one, of another plugin than the one that it waited for.
-    OtherPlugin {
-        call: String,
+    /// A call that has waited for an approval would be made without one, of another plugin than the one that it waited for, or is
+    /// of a tool that is not here.
+    OtherTarget {
+        message: String,
     },
     /// A call has to be approved, and nobody could be asked.
     Unasked {
         code: &'static str,
         message: String,
-    },
-    /// A call that has waited for an approval is of a tool that is not here.
-    NotHere {
-        call: String,
-        problem: String,
     },
 }
 
@@ -215,20 +211,11 @@ impl RunInProgress {
             Some(Stopped::Diverged(mismatch)) => {
                 RunOutcome::Failed { code: DIVERGED.into(), message: mismatch.to_string() }
             }
-            Some(Stopped::OtherPlugin { call }) => {
-                let message = format!(
-                    "the call of {call} waited for an approval; here its plugin is another one, or has other settings or another \
-                     definition, and nobody has to approve the call: it is not made"
-                );
-                RunOutcome::Failed { code: DIVERGED.into(), message }
+            Some(Stopped::OtherTarget { message }) => {
+                RunOutcome::Failed { code: DIVERGED.into(), message: message.clone() }
             }
             Some(Stopped::Unasked { code, message }) => {
                 RunOutcome::Failed { code: (*code).into(), message: message.clone() }
-            }
-            Some(Stopped::NotHere { call, problem }) => {
-                let message =
-                    format!("the call of {call} waited for an approval, and here {problem}");
-                RunOutcome::Failed { code: DIVERGED.into(), message }
             }
             None => RunOutcome::Failed { code: "lost".into(), message: "it was given up".into() },
         }
@@ -282,15 +269,21 @@ impl RunInProgress {
         what: &RunCall,
     ) -> Result<(), RunStopped> {
         let Some(waited) = lock(&self.waiting).get(key).cloned() else { return Ok(()) };
+        let stop = |here: &str| {
+            let message = format!("the call of {call} waited for an approval{here}");
+            Err(self.stop(Stopped::OtherTarget { message }))
+        };
         if let RunCall::Missing { problem, .. } = what {
-            let (call, problem) = (call.to_string(), problem.clone());
-            return Err(self.stop(Stopped::NotHere { call, problem }));
+            return stop(&format!(", and here {problem}"));
         }
         // What is not there is not called.
         let Some(target) = target.find(registry) else { return Ok(()) };
         match target.digest(call) == waited || !target.is_made_unasked(what, &self.caller) {
             true => Ok(()),
-            false => Err(self.stop(Stopped::OtherPlugin { call: call.into() })),
+            false => stop(
+                "; here its plugin is another one, or has other settings or another definition, and nobody has to approve the \
+                 call: it is not made",
+            ),
         }
     }
 

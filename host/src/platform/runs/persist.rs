@@ -137,12 +137,9 @@ impl RunInProgress {
 
     /// How a run was paused that stays so: a plugin is another one here than the one that its call waited for, or is not here.
     fn stays_paused(&self, outcome: &RunOutcome) -> Option<RunState> {
-        let is_other_plugin = matches!(
-            &*lock(&self.stopped),
-            Some(Stopped::OtherPlugin { .. } | Stopped::NotHere { .. })
-        );
+        let is_other_target = matches!(&*lock(&self.stopped), Some(Stopped::OtherTarget { .. }));
         match outcome {
-            RunOutcome::Failed { code, .. } if is_other_plugin && code == DIVERGED => {
+            RunOutcome::Failed { code, .. } if is_other_target && code == DIVERGED => {
                 self.paused_at.clone()
             }
             _ => None,

@@ -503,7 +503,7 @@ pub(super) fn add_bounded(engine: &mut rhai::Engine) {
         engine.register_fn(name, map_as_text);
     }
     engine.register_fn("to_json", |map: &mut Map| -> ImmutableString {
-        match all_fit_when_written(map.values(), &mut { MAX_STRING_BYTES }, true) {
+        match all_fit_when_written(map.values(), true) {
             true => rhai::format_map_as_json(map).into(),
             false => too_large(),
         }
@@ -512,7 +512,7 @@ pub(super) fn add_bounded(engine: &mut rhai::Engine) {
 
 /// An array as the engine writes it: `[1, "a"]`.
 fn array_as_text(context: NativeCallContext<'_>, array: &mut Array) -> ImmutableString {
-    if !all_fit_when_written(array.iter(), &mut { MAX_STRING_BYTES }, false) {
+    if !all_fit_when_written(array.iter(), false) {
         return too_large();
     }
     let items = array.iter_mut().map(|item| debug_text(&context, item));
@@ -521,7 +521,7 @@ fn array_as_text(context: NativeCallContext<'_>, array: &mut Array) -> Immutable
 
 /// A map as the engine writes it: `#{"a": 1}`.
 fn map_as_text(context: NativeCallContext<'_>, map: &mut Map) -> ImmutableString {
-    if !all_fit_when_written(map.values(), &mut { MAX_STRING_BYTES }, false) {
+    if !all_fit_when_written(map.values(), false) {
         return too_large();
     }
     let members = map.iter_mut().map(|(key, value)| {
@@ -545,12 +545,13 @@ fn too_large() -> ImmutableString {
     ImmutableString::new()
 }
 
+/// Whether values fit into one text.
 fn all_fit_when_written<'a>(
     mut values: impl Iterator<Item = &'a Dynamic>,
-    room: &mut usize,
     with_captured: bool,
 ) -> bool {
-    values.all(|value| fits_when_written(value, room, MAX_VALUE_DEPTH, with_captured))
+    let mut room = MAX_STRING_BYTES;
+    values.all(|value| fits_when_written(value, &mut room, MAX_VALUE_DEPTH, with_captured))
 }
 
 fn take(room: &mut usize, bytes: usize) -> bool {

@@ -370,19 +370,12 @@ fn call(plugin: &PluginTools, function: &str, arguments: Map) -> ScriptResult<Dy
     let shared = context::shared()?;
     let variable = plugin.0.as_str();
     let functions = shared.functions.of(variable);
-    match functions.and_then(|functions| functions.get(function)).map(Vec::as_slice) {
-        Some([only]) => call_tool(&only.tool, arguments),
-        Some(several) => missing(
-            &format!("{variable}.{function}"),
-            arguments,
-            collision(variable, function, several),
-        ),
-        None => missing(
-            &format!("{variable}.{function}"),
-            arguments,
-            unknown_function(&shared.functions, variable, function),
-        ),
-    }
+    let problem = match functions.and_then(|all| all.get(function)).map(Vec::as_slice) {
+        Some([only]) => return call_tool(&only.tool, arguments),
+        Some(several) => collision(variable, function, several),
+        None => unknown_function(&shared.functions, variable, function),
+    };
+    missing(&format!("{variable}.{function}"), arguments, problem)
 }
 
 /// That several tools come to one function.
